@@ -1,0 +1,1 @@
+"""Load rows into partitioned SaaS platforms, with a known outcome for every row."""

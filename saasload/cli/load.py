@@ -1,0 +1,127 @@
+"""`push`: load a file."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saasload.errors import UsageError
+from saasload.job import EMBEDDED, Job, make_job
+
+Word = Annotated[str | None, typer.Option()]
+
+
+def push(  # noqa: PLR0913 a command has as many arguments as it has options
+    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file.")],
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option(help="The target's address, or its name in saasload.toml. Without it: an embedded mock server."),
+    ] = None,
+    profile: Annotated[str | None, typer.Option(help="The platform's profile: a name or a .toml file.")] = None,
+    entity: Annotated[str, typer.Option(help="What a row becomes there.")] = "Account",
+    mode: Annotated[
+        str | None, typer.Option(help="insert (one POST a row), batch or xml. Without it: the profile's first.")
+    ] = None,
+    companies: Annotated[
+        str,
+        typer.Option(help="all, a list 1001,1002, @FILE, or a query such as 'Status = 1 and Country = \"NL\"'."),
+    ] = "all",
+    partitions: Annotated[int | None, typer.Option(help="Take the first N of those companies.")] = None,
+    partition_by: Annotated[
+        str | None, typer.Option(help="The column that names each row's company. Without one, rows are dealt evenly.")
+    ] = None,
+    parallel: Annotated[int, typer.Option(help="Calls on the wire at once, over all companies.")] = 10,
+    per_company: Annotated[int, typer.Option(help="Calls on the wire at once in one company.")] = 1,
+    rows_per_call: Annotated[int | None, typer.Option(help="Fewer rows a call than the profile allows.")] = None,
+    bytes_per_call: Annotated[int | None, typer.Option(help="Fewer bytes a call than the profile allows.")] = None,
+    field: Annotated[
+        list[str] | None, typer.Option(help="FIELD=COLUMN: fill a field from a column of another name. Repeatable.")
+    ] = None,
+    source_format: Annotated[
+        str | None, typer.Option("--format", help="parquet or csv, where the file does not tell.")
+    ] = None,
+    deadline_s: Annotated[float | None, typer.Option(help="Give a call up after so many seconds.")] = None,
+    max_wait_s: Annotated[
+        float, typer.Option(help="End the run when nothing can be sent for longer than this (a day limit, say).")
+    ] = 3600.0,
+    drain_s: Annotated[float, typer.Option(help="After Ctrl-C, wait so long for calls on the wire.")] = 30.0,
+    time_scale: Annotated[float | None, typer.Option(help="How much faster time runs at a mock server.")] = None,
+    runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path(".saasload/runs"),
+    run: Annotated[str | None, typer.Option(help="A name for the run. Without it: date, time and four letters.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary; errors only.")] = False,
+) -> int:
+    """Load a file of rows into the companies of a target.
+
+    Example: saasload push customers.parquet --partitions 100 --parallel 10
+    """
+    job = _job(
+        to,
+        profile,
+        source=source,
+        entity=entity,
+        mode=mode,
+        companies=companies,
+        partitions=partitions,
+        partition_by=partition_by,
+        parallel=parallel,
+        per_company=per_company,
+        rows_per_call=rows_per_call,
+        bytes_per_call=bytes_per_call,
+        fields=_pairs(field or []),
+        source_format=source_format,
+        deadline_s=deadline_s,
+        max_wait_s=max_wait_s,
+        drain_s=drain_s,
+        time_scale=time_scale,
+        runs=runs,
+        run=run,
+    )
+    from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
+    from saasload.engine import Surroundings, push_sync  # noqa: PLC0415 the same
+
+    screen = Screen(quiet=quiet)
+    report = push_sync(job, Surroundings(watch=screen.watch, say=screen.say, signals=True))
+    screen.summary(report)
+    if json:
+        sys.stdout.buffer.write(report.to_json() + b"\n")
+        sys.stdout.flush()
+    return report.exit_code
+
+
+def _job(to: str | None, profile: str | None, **arguments: object) -> Job:
+    """Complete the arguments from `saasload.toml` and check them."""
+    from pydantic import SecretStr  # noqa: PLC0415 help must not pay for it
+
+    from saasload.settings import find_target, load_settings  # noqa: PLC0415 the same
+
+    settings = load_settings(Path.cwd())
+    name = to or settings.default_target
+    if name is None or name == EMBEDDED:
+        return make_job(to=EMBEDDED, profile=profile, **arguments)
+    target = find_target(settings, name)
+    if target is None:
+        return make_job(to=name, profile=profile, **arguments)
+    token = None
+    if target.token_env is not None:
+        import os  # noqa: PLC0415
+
+        found = os.environ.get(target.token_env)
+        if not found:
+            message = f"target {name}: no token in the environment variable {target.token_env}"
+            raise UsageError(message)
+        token = SecretStr(found)
+    return make_job(to=target.url, profile=profile or target.profile, token=token, **arguments)
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    pairs = {}
+    for pair in given:
+        name, equals, column = pair.partition("=")
+        if not (name and equals and column):
+            message = f"--field {pair}: write it as FIELD=COLUMN"
+            raise UsageError(message)
+        pairs[name] = column
+    return pairs

@@ -1,0 +1,37 @@
+"""`sample` and `mock`: something to load, and somewhere to load it."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def sample(
+    out: Annotated[Path, typer.Argument(help="The file to write; .parquet or .csv.")],
+    *,
+    rows: Annotated[int, typer.Option(min=0, help="How many customers.")] = 10_000,
+    companies: Annotated[int, typer.Option(min=1, help="Over how many companies, numbered from 1001.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same file.")] = 1,
+    skew: Annotated[float, typer.Option(min=0.0, help="Zipf exponent of the companies' sizes; 0 makes them equal.")] = 0.0,
+    order: Annotated[str, typer.Option(help="shuffled, sorted (by company) or dealt.")] = "shuffled",
+) -> int:
+    """Write a realistic file of customers to try with.
+
+    Example: saasload sample customers.parquet --rows 10000 --companies 100
+    """
+    from saasload.sample import write_sample  # noqa: PLC0415 help must not pay for its imports
+
+    write_sample(out, rows=rows, companies=companies, seed=seed, skew=skew, order=order)
+    sys.stderr.write(f"{out}: {rows:,} customers over {companies:,} companies\n")
+    return 0
+
+
+def mock(context: typer.Context) -> int:
+    """Run the mock accounting cloud by itself, until Ctrl-C; options go to it (try: saasload mock -- --help).
+
+    Example: saasload mock --port 8000 --time-scale 20
+    """
+    # Another program, not a part of this one: it takes this process over, signals and exit code included.
+    os.execv(sys.executable, [sys.executable, "-m", "mock_server", *context.args])  # noqa: S606 our own interpreter

@@ -1,0 +1,119 @@
+"""What a person sees of a load: progress while it runs, then a summary. All on stderr."""
+
+import time
+
+import anyio
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+from saasload.engine import Live
+from saasload.run.report import ExitCode, Group, Report
+
+REFRESH_S = 0.2
+LINE_EVERY_S = 5.0
+
+
+class Screen:
+    """Shows a load on a terminal as a live line, elsewhere as a plain line every few seconds."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        """Decide by what stderr is."""
+        self._console = Console(stderr=True, highlight=False, quiet=quiet)
+        self._quiet = quiet
+
+    def say(self, line: str) -> None:
+        """Tell a person something."""
+        self._console.print(line, soft_wrap=True, markup=False)
+
+    async def watch(self, live: Live) -> None:
+        """Show progress until cancelled."""
+        if self._quiet:
+            return
+        if self._console.is_terminal:
+            await self._draw(live)
+        else:
+            await self._write(live)
+
+    async def _draw(self, live: Live) -> None:
+        columns = (BarColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=self._console, auto_refresh=False, transient=True) as progress:
+            task = progress.add_task("", total=live.rows)
+            try:
+                while True:
+                    progress.update(task, completed=_settled(live), description=progress_words(live), refresh=True)
+                    await anyio.sleep(REFRESH_S)
+            finally:
+                progress.update(task, completed=_settled(live), description=progress_words(live), refresh=True)
+
+    async def _write(self, live: Live) -> None:
+        while True:
+            await anyio.sleep(LINE_EVERY_S)
+            self.say(progress_words(live))
+
+    def summary(self, report: Report) -> None:
+        """Show what came of it: a table of companies that ended alike, the totals, and what to do next."""
+        if self._quiet:
+            return
+        table = Table(box=None, pad_edge=False)
+        for heading in ("companies", "mode", "number", "rows", "accepted", "rejected", "in doubt", "unsent", "calls"):
+            table.add_column(heading, justify="left" if heading in {"companies", "mode"} else "right")
+        for group in report.groups:
+            table.add_row(*_cells(group, report.mode))
+        if report.groups:
+            self._console.print(table)
+        for line in summary_lines(report):
+            self.say(line)
+
+
+def _cells(group: Group, mode: str) -> list[str]:
+    figures = (
+        group.companies, group.rows, group.accepted, group.rejected, group.in_doubt, group.unsent, group.calls
+    )  # fmt: skip
+    return [group.name, mode, *(f"{figure:,}" for figure in figures)]
+
+
+def _settled(live: Live) -> int:
+    return live.counts().total()
+
+
+def progress_words(live: Live) -> str:
+    """Put a load's progress into one line: rows, calls, rate, time left, companies, and what it waits for."""
+    done = _settled(live)
+    elapsed = max(time.monotonic() - live.started, 1e-6)
+    rate = done / elapsed
+    left = f", {(live.rows - done) / rate:,.0f} s left" if rate else ""
+    words = (
+        f"{done:,} of {live.rows:,} rows, {live.book.calls:,} calls, {rate:,.0f} rows/s{left}, "
+        f"{live.companies_done():,} of {live.companies:,} companies done"
+    )
+    waits = live.driver.waits()
+    if waits and live.driver.in_flight < live.parallel:
+        seconds, company = waits[0]
+        words += f"; waiting: company {company}, {max(0.0, seconds / live.time_scale):,.0f} s"
+        if len(waits) > 1:
+            words += f" (and {len(waits) - 1:,} more)"
+    return words
+
+
+def summary_lines(report: Report) -> list[str]:
+    """Put a report into a few lines for a person."""
+    lines = [
+        f"{report.read:,} read = {report.accepted:,} accepted + {report.rejected:,} rejected + "
+        f"{report.in_doubt:,} in doubt + {report.unsent:,} unsent",
+        f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {report.parallel} parallel, in "
+        f"{report.duration_s:,.1f} s: {report.rows_per_hour:,} rows an hour{_there(report)}",
+    ]
+    if report.reasons:
+        found = ", ".join(f"{reason} {number:,}" for reason, number in list(report.reasons.items())[:6])
+        lines.append(f"reasons: {found}")
+    if report.stopped and report.exit_code != ExitCode.ACCEPTED:
+        lines.append(f"stopped early: {report.stopped}")
+    lines.append(f"files: {report.folder}/")
+    return lines
+
+
+def _there(report: Report) -> str:
+    if report.time_scale == 1.0:
+        return ""
+    return f" ({report.target_duration_s:,.0f} s and {report.target_rows_per_hour:,} rows an hour in the target's time)"

@@ -1,0 +1,53 @@
+"""The error tree, split by what the caller does next.
+
+SaasloadError
+├── UsageError              fix the arguments or the configuration; nothing was sent        (exit 2)
+│   └── ConfigError         a profile or job file says something impossible
+├── TargetError             the target cannot be used: down, sign-in refused, not there     (exit 2 at start, 3 later)
+│   └── SignInError         the target does not accept who we say we are
+├── TransportError          one call failed below HTTP; the driver decides
+│   ├── NotSentError        the request never reached the target: send it again
+│   └── InDoubtError        it may have been applied: look before sending again
+├── DecodeError             a reply that cannot be read; its rows are in doubt
+└── RunFolderError          the run folder cannot be written or read
+"""
+
+
+class SaasloadError(Exception):
+    """Anything saasload raises on purpose; the message is one line for a person."""
+
+
+class UsageError(SaasloadError):
+    """Arguments or input that cannot work; nothing was sent."""
+
+
+class ConfigError(UsageError):
+    """A profile, job or settings file says something impossible."""
+
+
+class TargetError(SaasloadError):
+    """The target cannot be used: down, refusing, or not what the profile says."""
+
+
+class SignInError(TargetError):
+    """The target does not accept the token."""
+
+
+class TransportError(SaasloadError):
+    """One call failed below HTTP."""
+
+
+class NotSentError(TransportError):
+    """The request never reached the target: send it again."""
+
+
+class InDoubtError(TransportError):
+    """It may have been applied: look before sending again."""
+
+
+class DecodeError(SaasloadError):
+    """A reply that cannot be read; the rows it should answer for are in doubt."""
+
+
+class RunFolderError(SaasloadError):
+    """The run folder cannot be written or read."""

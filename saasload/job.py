@@ -1,0 +1,65 @@
+"""What one load is: checked arguments, whoever gave them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, SecretStr, ValidationError
+
+from saasload.errors import UsageError
+from saasload.profile import Mode, Seconds, Strict
+
+EMBEDDED = "embedded"
+"""The target that saasload starts by itself: a mock server of its own."""
+
+
+class Job(Strict):
+    """One load.
+
+    `to` is the target's address, or `embedded`. `companies` picks companies: all, a list, @file or a query;
+    `partitions` takes the first so many of them. `fields` maps entity fields to source columns of another name.
+    Times are in seconds of the target's time.
+    """
+
+    source: Path
+    source_format: Literal["parquet", "csv"] | None = None
+    to: str = EMBEDDED
+    profile: str = "mock"
+    entity: str = "Account"
+    mode: Mode | None = None
+    companies: str = "all"
+    partitions: PositiveInt | None = None
+    partition_by: str | None = None
+    fields: Mapping[str, str] = {}
+    parallel: PositiveInt = 10
+    per_company: PositiveInt = 1
+    rows_per_call: PositiveInt | None = None
+    bytes_per_call: PositiveInt | None = None
+    deadline_s: Seconds | None = None
+    max_wait_s: Seconds = 3600.0
+    drain_s: Seconds = 30.0
+    time_scale: Seconds | None = None
+    seed: NonNegativeInt | None = None
+    token: SecretStr | None = None
+    runs: Path = Field(default=Path(".saasload/runs"))
+    run: str | None = None
+
+
+def make_job(**arguments: object) -> Job:
+    """Check arguments and make a job of them; UsageError names the first that cannot be."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    try:
+        return Job.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{option_name(name)}: {first['msg'].lower()}") from error
+
+
+def option_name(name: str) -> str:
+    """Name an argument as the command line does.
+
+    >>> option_name("per_company")
+    '--per-company'
+    """
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,1 @@
+"""Arithmetic that is told the time and never waits."""

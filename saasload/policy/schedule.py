@@ -1,0 +1,114 @@
+"""Which company's lane sends next, and when."""
+
+import heapq
+from dataclasses import dataclass
+
+from saasload.model import Company
+from saasload.policy.budget import Budget
+from saasload.policy.window import NEVER
+
+
+@dataclass(slots=True)
+class _Place:
+    """One lane, as the schedule sees it."""
+
+    order: int
+    remaining: int
+    in_flight: int = 0
+    not_before: float = 0.0
+    queued: bool = False
+    closed: bool = False
+
+
+class Schedule:
+    """Lanes by the most rows remaining first, so that no long one runs alone at the end.
+
+    With one call at a time in a company, serving the longest remaining first ends a whole load as early as
+    any order can (Muntz and Coffman 1969). Lanes that a limit or a back-off holds wait apart, by time.
+    """
+
+    def __init__(self, lanes: dict[Company, int], budget: Budget, *, per_company: int) -> None:
+        """Take the rows that each company's lane holds."""
+        self._budget = budget
+        self._per_company = per_company
+        self._lanes = {company: _Place(order, rows) for order, (company, rows) in enumerate(lanes.items())}
+        self._ready: list[tuple[int, int, Company]] = []
+        self._waiting: list[tuple[float, int, Company]] = []
+        for company in self._lanes:
+            self._enqueue(company)
+
+    @property
+    def ready(self) -> int:
+        """How many lanes may send now, as far as is known."""
+        return len(self._ready)
+
+    @property
+    def open(self) -> int:
+        """How many lanes are not closed."""
+        return sum(not place.closed for place in self._lanes.values())
+
+    def take(self, now: float) -> Company | None:
+        """Choose the lane whose next call leaves now, and charge its budget; None where none may."""
+        while self._waiting and self._waiting[0][0] <= now:
+            _, _, company = heapq.heappop(self._waiting)
+            self._lanes[company].queued = False
+            self._enqueue(company)
+        while self._ready:
+            _, _, company = heapq.heappop(self._ready)
+            place = self._lanes[company]
+            place.queued = False
+            if place.closed:
+                continue
+            ready_at = max(place.not_before, self._budget.ready_at(company, now))
+            if ready_at > now:
+                self._wait(company, ready_at)
+                continue
+            self._budget.sending(company, now)
+            place.in_flight += 1
+            self._enqueue(company)
+            return company
+        return None
+
+    def next_at(self) -> float:
+        """Say when the first waiting lane may send; NEVER where none waits for a time."""
+        while self._waiting and self._lanes[self._waiting[0][2]].closed:
+            heapq.heappop(self._waiting)
+        return self._waiting[0][0] if self._waiting else NEVER
+
+    def waits(self) -> list[tuple[float, Company]]:
+        """List the waiting lanes with the time each waits for, soonest first."""
+        return sorted((until, company) for until, _, company in self._waiting if not self._lanes[company].closed)
+
+    def settled(self, company: Company, now: float, rows: int) -> None:
+        """Note that a call is back and has settled some rows."""
+        place = self._lanes[company]
+        self._budget.settled(company, now)
+        place.in_flight -= 1
+        place.remaining -= rows
+        self._enqueue(company)
+
+    def skipped(self, company: Company, rows: int) -> None:
+        """Note that some rows of a lane need no call."""
+        self._lanes[company].remaining -= rows
+
+    def hold(self, company: Company, until: float) -> None:
+        """Let nothing leave for a company before a time."""
+        place = self._lanes[company]
+        place.not_before = max(place.not_before, until)
+
+    def close(self, company: Company) -> None:
+        """Let nothing leave for a company any more."""
+        self._lanes[company].closed = True
+
+    def _enqueue(self, company: Company) -> None:
+        place = self._lanes[company]
+        if not place.queued and not place.closed and place.in_flight < self._per_company:
+            place.queued = True
+            heapq.heappush(self._ready, (-place.remaining, place.order, company))
+
+    def _wait(self, company: Company, until: float) -> None:
+        # Where only a reply can free a slot, `settled` puts the lane back.
+        if until < NEVER:
+            place = self._lanes[company]
+            place.queued = True
+            heapq.heappush(self._waiting, (until, place.order, company))

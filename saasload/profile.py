@@ -1,0 +1,232 @@
+"""Platform profiles: what one API allows, as checked data."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
+
+from saasload.errors import ConfigError
+from saasload.names import nearest
+
+Mode = Literal["insert", "batch", "xml"]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Strict(BaseModel):
+    """Checked data: unknown keys are refused, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Limit(Strict):
+    """One rule of the platform on how many calls may arrive.
+
+    `sliding` allows `calls` in any `period_s` seconds; `fixed` allows them in each
+    period counted from 00:00 UTC (a period of 86400 is the UTC day).
+    """
+
+    scope: Literal["app", "company"]
+    kind: Literal["sliding", "fixed"] = "sliding"
+    calls: PositiveInt
+    period_s: Seconds
+
+
+class BusinessError(Strict):
+    """A text by which an answer is known as the row's fault, whatever its HTTP status."""
+
+    text: str = Field(min_length=3)
+    reason: str
+
+
+class Answers(Strict):
+    """How this platform's answers are to be understood; see `policy/verdict.py` for the table.
+
+    `created`, `updated` and `unchanged` are the words in an XML success message.
+    """
+
+    not_executed: tuple[int, ...] = (429, 503)
+    sign_in: tuple[int, ...] = (401,)
+    company_closed: tuple[int, ...] = (403,)
+    absent: tuple[int, ...] = (404, 405, 410, 501)
+    too_large: tuple[int, ...] = (413,)
+    business_errors: tuple[BusinessError, ...] = ()
+    created: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+
+    def business(self, text: str) -> str | None:
+        """Return the reason a known business text stands for, or None."""
+        return next((known.reason for known in self.business_errors if known.text in text), None)
+
+
+class FieldSpec(Strict):
+    """One field of an entity: its type, and where it goes in each wire format.
+
+    `max_length` counts UTF-16 units; `pad_left` is the width the platform keeps the
+    value at; `xml` is the path below the row's element (`@code`, `Name`, `Language/@code`),
+    None for a field that XML does not carry.
+    """
+
+    type: Literal["text", "integer", "decimal", "date", "datetime", "bool", "guid"] = "text"
+    required: bool = False
+    max_length: PositiveInt | None = None
+    pad_left: PositiveInt | None = None
+    xml: str | None = None
+
+
+class InsertSpec(Strict):
+    """One POST a row."""
+
+    path: str
+    max_bytes: PositiveInt = 1_000_000
+
+
+class BatchSpec(Strict):
+    """OData `$batch`: `change_set` says how many rows stand or fall together."""
+
+    path: str
+    part_path: str
+    max_rows: PositiveInt = 250
+    max_bytes: PositiveInt = 4_000_000
+    change_set: Literal["row", "call"] = "row"
+
+
+class XmlSpec(Strict):
+    """Chunked XML upload: `attributes` are fixed attributes by element path."""
+
+    path: str
+    topic: str
+    element: str
+    max_rows: PositiveInt = 100
+    max_bytes: PositiveInt = 1_000_000
+    attributes: Mapping[str, Mapping[str, str]] = {}
+
+
+class EntitySpec(Strict):
+    """What a row becomes there, and the ways it can travel, cheapest first."""
+
+    modes: tuple[Mode, ...] = Field(min_length=1)
+    key: str
+    fields: Mapping[str, FieldSpec]
+    insert: InsertSpec | None = None
+    batch: BatchSpec | None = None
+    xml: XmlSpec | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "EntitySpec":
+        for mode in self.modes:
+            if getattr(self, mode) is None:
+                message = f"mode {mode} is listed in modes but has no [{mode}] table"
+                raise ValueError(message)
+        if self.key not in self.fields:
+            message = f"key {self.key} is not one of the fields"
+            raise ValueError(message)
+        return self
+
+
+class CompaniesSpec(Strict):
+    """Where the platform lists its companies: a verbose JSON collection with `__next` paging."""
+
+    path: str
+    code: str = "Code"
+
+
+class RetrySpec(Strict):
+    """When a call that was certainly not executed is sent again: full-jitter back-off."""
+
+    base_s: Seconds = 1.0
+    cap_s: Seconds = 60.0
+    attempts: PositiveInt = 8
+
+
+class PlatformProfile(Strict):
+    """What one platform's API allows."""
+
+    name: str
+    title: str = ""
+    token_env: str = "SAASLOAD_TOKEN"
+    practice_token: str | None = None
+    time_scale_header: str | None = None
+    keepalive_s: Seconds = 4.0
+    deadline_s: Seconds = 120.0
+    json_decimal: Literal["string", "number"] = "string"
+    headers: Mapping[str, str] = {}
+    companies: CompaniesSpec
+    limits: tuple[Limit, ...] = ()
+    retry: RetrySpec = RetrySpec()
+    answers: Answers = Answers()
+    entities: Mapping[str, EntitySpec]
+
+    def entity(self, name: str) -> EntitySpec:
+        """Find an entity; ConfigError with the nearest name where there is none."""
+        if name not in self.entities:
+            message = f"entity {name}: not in profile {self.name}; {nearest(name, self.entities)}"
+            raise ConfigError(message)
+        return self.entities[name]
+
+
+def config_folder() -> Path:
+    """Return the folder of shipped configuration: beside the package in a wheel, above it in a checkout."""
+    inside = Path(__file__).parent / "configs"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "configs"
+
+
+def profile_names() -> list[str]:
+    """List the profiles that are shipped."""
+    return sorted(path.stem for path in (config_folder() / "platforms").glob("*.toml"))
+
+
+def load_profile(name: str) -> PlatformProfile:
+    """Load a shipped profile by name, or a profile file by its path (one that ends in .toml).
+
+    Raises ConfigError with the file and the key that is wrong.
+    """
+    if name.endswith(".toml"):
+        path = Path(name)
+    else:
+        path = config_folder() / "platforms" / f"{name}.toml"
+        if not path.is_file():
+            message = f"profile {name}: not known; {nearest(name, profile_names())}"
+            raise ConfigError(message)
+    data = _read(path)
+    try:
+        return PlatformProfile.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_explain(path, error)) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a profile file with what it `extends`, tables merged key by key."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"{path}: cannot be read: {error.strerror}"
+        raise ConfigError(message) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        message = f"{path}: not valid TOML: {error}"
+        raise ConfigError(message) from error
+    base = data.pop("extends", None)
+    if base is None:
+        return data
+    beside = path.parent / f"{base}.toml"
+    if not beside.is_file() or beside == path:
+        message = f"{path}: extends {base}, which is not a profile beside it"
+        raise ConfigError(message)
+    return _merged(_read(beside), data)
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = _merged(result[key], value) if both else value
+    return result
+
+
+def _explain(path: Path, error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the file"
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{path.name}: {place}: {first['msg'].removeprefix('Value error, ').lower()}{more}"

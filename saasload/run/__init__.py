@@ -1,0 +1,1 @@
+"""One execution: its folder, its outcomes, its report."""

@@ -1,0 +1,115 @@
+"""What to do with a call after its answer, or after its failure: a pure decision.
+
+| what came back | verdict |
+|---|---|
+| an answer about rows | settle them; rows it did not try go again |
+| never sent | send again |
+| not executed (see `answers.py`) | send again after the wait |
+| refused as a whole, or too large | split, until the row at fault stands alone |
+| company closed to us | close the company, its rows stay unsent |
+| no such door, sign-in refused | stop the run, the rest stays unsent |
+| lost, late, unreadable, unclear | in doubt: never sent again before it is looked up |
+"""
+
+from dataclasses import dataclass
+
+from saasload.answers import Meaning, meaning, message_of, reply_note
+from saasload.errors import DecodeError, NotSentError, TransportError
+from saasload.model import Call, Note, Outcomes, Reply, RowStatus, all_rows
+from saasload.profile import Answers
+from saasload.wire import Refusal, WireFormat
+from saasload.wire.reconcile import reconcile
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Every row has its outcome; those NOT_ATTEMPTED may go again."""
+
+    outcomes: Outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Nothing was executed; `retry_after` is what the answer asked for, as it came, and `sent` whether it arrived."""
+
+    note: Note
+    retry_after: str | None
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Nothing was executed, for something in the call is at fault."""
+
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCompany:
+    """Nothing was executed, and nothing more can be in this company."""
+
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class StopRun:
+    """Nothing was executed, and nothing more can be anywhere."""
+
+    note: Note
+    reason: str
+
+
+Verdict = Settle | Again | Split | CloseCompany | StopRun
+
+
+def on_failure(call: Call, error: TransportError) -> Verdict:
+    """Judge a call that failed below HTTP."""
+    if isinstance(error, NotSentError):
+        return Again(Note("not-sent", str(error)), None, sent=False)
+    return in_doubt(call, Note("answer-lost", str(error)))
+
+
+def in_doubt(call: Call, note: Note) -> Settle:
+    """Leave every row of a call in doubt."""
+    return Settle(all_rows(call.rows, RowStatus.IN_DOUBT, note))
+
+
+def on_reply(call: Call, reply: Reply, wire: WireFormat, answers: Answers) -> Verdict:
+    """Judge a call that was answered."""
+    if 200 <= reply.status < 300:
+        return _on_success(call, reply, wire)
+    text = message_of(reply.body)
+    note = reply_note(reply)
+    match meaning(reply.status, text, answers):
+        case Meaning.NOT_EXECUTED:
+            note = Note("not-executed", note.message, http_status=reply.status)
+            return Again(note, reply.headers.get("retry-after"), sent=True)
+        case Meaning.SIGN_IN:
+            message = f"the target does not accept the token (HTTP {reply.status}: {note.message})"
+            return StopRun(Note("sign-in", note.message, http_status=reply.status), message)
+        case Meaning.COMPANY_CLOSED:
+            return CloseCompany(Note("company-closed", note.message, http_status=reply.status))
+        case Meaning.ABSENT:
+            message = f"the target has no {wire.name} for this entity (HTTP {reply.status}); use another --mode"
+            return StopRun(Note("absent", note.message, http_status=reply.status), message)
+        case Meaning.TOO_LARGE | Meaning.REFUSED:
+            refused = Note(answers.business(text) or "refused", note.message, http_status=reply.status)
+            return _refused(call, refused)
+        case _:
+            return in_doubt(call, Note("unclear-answer", note.message, http_status=reply.status))
+
+
+def _on_success(call: Call, reply: Reply, wire: WireFormat) -> Verdict:
+    try:
+        heard = wire.read(call, reply)
+    except DecodeError as error:
+        return in_doubt(call, Note("unreadable-answer", str(error), http_status=reply.status))
+    if isinstance(heard, Refusal):
+        return _refused(call, heard.note)
+    return Settle(reconcile(call, heard))
+
+
+def _refused(call: Call, note: Note) -> Verdict:
+    if len(call.rows) > 1:
+        return Split(note)
+    return Settle(all_rows(call.rows, RowStatus.REJECTED, note))

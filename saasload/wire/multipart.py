@@ -1,0 +1,94 @@
+"""Take multipart bodies apart (RFC 2046 section 5.1), as forgiving as real servers make necessary."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from saasload.errors import DecodeError
+
+_BOUNDARY = re.compile(rb'boundary\s*=\s*(?:"([^"]+)"|([^\s;,]+))', re.IGNORECASE)
+_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})")
+_CONTENT_ID = re.compile(rb"^content-id[ \t]*:[ \t]*<?([^\s<>]+)>?[ \t]*$", re.IGNORECASE | re.MULTILINE)
+
+
+# The shape nearly every part has, read in one step; whatever differs from it is read step by step.
+_USUAL = re.compile(
+    rb"(?:\r\n[^\r\n]+)*?\r\nContent-Type: multipart/mixed; ?boundary=([^\r\n;\" ]+)(?:\r\n[^\r\n]+)*\r\n\r\n"
+    rb"--\1\r\n((?:[^\r\n]+\r\n)+)\r\n"
+    rb"HTTP/1\.1 ([0-9]{3})[^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n([^\r\n]*)(?:\r\n)*--\1--\s*\Z"
+)
+
+
+class HttpPart(NamedTuple):
+    """One answer inside a batch: `content_id` is "" where the server did not echo it."""
+
+    status: int
+    content_id: str
+    head: bytes
+    body: bytes
+
+    def header(self, name: bytes) -> str:
+        """Find a header of this answer, by its name in any case; "" where it is not there."""
+        found = re.search(rb"(?im)^" + re.escape(name) + rb"[ \t]*:[ \t]*([^\r\n]*)", self.head)
+        return found.group(1).strip().decode("latin-1") if found else ""
+
+
+def boundary_of(content_type: bytes) -> bytes:
+    """Find the boundary parameter, quoted or bare; DecodeError where there is none."""
+    found = _BOUNDARY.search(content_type)
+    if found is None:
+        message = "a multipart answer without a boundary"
+        raise DecodeError(message)
+    return found.group(1) or found.group(2)
+
+
+def split(body: bytes, boundary: bytes) -> Iterator[bytes]:
+    """Yield the complete parts: one that no delimiter follows was cut off, and is left out."""
+    delimiter = b"--" + boundary
+    if body.startswith(delimiter):
+        body = b"\r\n" + body
+    pieces = body.split(b"\r\n" + delimiter)
+    if len(pieces) < 3:
+        # Servers that end lines with LF alone exist; a lone LF before the delimiter then ends the part.
+        pieces = re.split(rb"\r?\n" + re.escape(delimiter), b"\n" + body)
+    for piece in pieces[1:]:
+        if piece.startswith(b"--"):
+            return
+        if piece is not pieces[-1]:
+            yield piece
+
+
+def http_parts(part: bytes) -> list[HttpPart]:
+    """Read one top-level part: the answer in it, or the answers of the change set in it."""
+    usual = _USUAL.match(part)
+    if usual is not None:
+        _, head, status, inner_head, body = usual.groups()
+        return [HttpPart(int(status), _content_id(head) or _content_id(inner_head), inner_head, body)]
+    head, _, content = _head_and_rest(part)
+    if b"multipart/" in head.lower():
+        return [inner for nested in split(content, boundary_of(head)) for inner in http_parts(nested)]
+    return [_http_part(head, content)]
+
+
+def _head_and_rest(part: bytes) -> tuple[bytes, bytes, bytes]:
+    """Split off a part's headers; LF alone is taken as a line end where there is no CRLF pair first."""
+    crlf = part.partition(b"\r\n\r\n")
+    lf = part.partition(b"\n\n")
+    return crlf if len(crlf[0]) <= len(lf[0]) else lf
+
+
+def _http_part(head: bytes, content: bytes) -> HttpPart:
+    status = _STATUS_LINE.match(content.lstrip())
+    if status is None:
+        message = f"a part of the answer that is not HTTP: {content[:40]!r}"
+        raise DecodeError(message)
+    inner_head, _, body = _head_and_rest(content)
+    return HttpPart(int(status.group(1)), _content_id(head) or _content_id(inner_head), inner_head, body)
+
+
+def _content_id(head: bytes) -> str:
+    _, usual, rest = head.partition(b"Content-ID: ")
+    if usual:
+        return rest.partition(b"\r")[0].strip(b" <>").decode("ascii", "replace")
+    found = _CONTENT_ID.search(head.replace(b"\r", b""))
+    return found.group(1).decode("ascii", "replace") if found else ""

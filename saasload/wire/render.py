@@ -1,0 +1,72 @@
+"""Render batches of source rows as fragments of one entity."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from saasload.model import Company, Fragments, Note, Outcomes, RowStatus
+from saasload.profile import FieldSpec
+from saasload.wire.base import WireFormat
+from saasload.wire.values import Table, tabulate
+
+ROW_COLUMN = "__row__"
+"""The column that a spooled batch keeps its source row numbers in."""
+
+PROBLEM_COLUMN = "__problem__"
+"""The column that says, by row, why the source could not be read there."""
+
+
+def render(
+    batches: Iterable[Any],
+    company: Company,
+    wire: WireFormat,
+    fields: Mapping[str, tuple[str, FieldSpec]],
+    *,
+    key: str,
+    chunk_rows: int,
+) -> Iterator[Fragments | Outcomes]:
+    """Encode rows in chunks; a row that cannot be encoded comes out as a rejected outcome.
+
+    `fields` maps the entity's field names to source column and specification; `key` names its natural key.
+    """
+    for batch in batches:
+        for start in range(0, batch.num_rows, chunk_rows):
+            chunk = batch.slice(start, chunk_rows)
+            rows = chunk.column(ROW_COLUMN).to_pylist()
+            table = tabulate(chunk, rows, fields)
+            keys = _keys(table, key)
+            problems = _problems(table, keys, key, needed=wire.needs_key)
+            if problems:
+                yield _rejected(rows, problems)
+            fragments = Fragments(rows, wire.encode(table, company), keys)
+            yield _without(fragments, problems) if problems else fragments
+
+
+def _keys(table: Table, key: str) -> Sequence[str]:
+    column = table.column(key)
+    if column is None:
+        return [""] * len(table.rows)
+    if column.absent:
+        return ["" if value is None else str(value) for value in column.values]
+    return column.values  # type: ignore[return-value] # a text column without absent values holds texts only
+
+
+def _problems(table: Table, keys: Sequence[str], key: str, *, needed: bool) -> Mapping[int, Note]:
+    if not needed or all(keys):
+        return table.problems
+    missing = Note("no-key", f"{key} is needed to match the answer to the row", key)
+    return {**{place: missing for place, value in enumerate(keys) if not value}, **table.problems}
+
+
+def _rejected(rows: Sequence[int], problems: Mapping[int, Note]) -> Outcomes:
+    bad = [rows[place] for place in problems]
+    notes = {rows[place]: note for place, note in problems.items()}
+    return Outcomes(bad, [RowStatus.REJECTED] * len(bad), [""] * len(bad), notes)
+
+
+def _without(fragments: Fragments, problems: Mapping[int, Note]) -> Fragments:
+    kept = [place for place in range(len(fragments)) if place not in problems]
+    return Fragments(
+        [fragments.rows[place] for place in kept],
+        [fragments.bodies[place] for place in kept],
+        [fragments.keys[place] for place in kept],
+    )

@@ -1,0 +1,293 @@
+"""Turn source columns into the plain values an entity's fields take, exactly.
+
+A value that does not fit its field is a problem of its row, never of the batch: every
+function here returns the values beside the rows that are at fault.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saasload.model import Note
+from saasload.profile import FieldSpec
+
+# XML 1.0 section 2.2 forbids these; no accounting platform stores them from JSON either.
+FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+Plain = str | int | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field's values for some rows, in row order.
+
+    `absent` tells whether any is None, `texts` that the others are str.
+    """
+
+    name: str
+    values: Sequence[Plain]
+    absent: bool
+    texts: bool
+
+    def joined(self) -> str:
+        """Run the texts of a text column together, to look for a sign in all of them at once."""
+        return "".join([text for text in self.values if text] if self.absent else self.values)  # type: ignore[arg-type, misc]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows as the entity's fields: columns side by side, and what is wrong with which row.
+
+    `problems` is by position in the table.
+    """
+
+    rows: Sequence[int]
+    columns: Sequence[Column]
+    problems: Mapping[int, Note]
+
+    def column(self, name: str) -> Column | None:
+        """Find a column by the name of its field."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def tabulate(batch: pa.RecordBatch, rows: Sequence[int], fields: Mapping[str, tuple[str, FieldSpec]]) -> Table:
+    """Convert a batch: `fields` gives, by field name, the source column and what the field takes."""
+    problems: dict[int, Note] = {}
+    columns = []
+    for name, (source, spec) in fields.items():
+        array = _flat(batch.column(source))
+        try:
+            converted = CONVERTERS[spec.type](array)
+        except pa.ArrowInvalid:
+            converted = _misfit(array, spec.type)
+        values, absent = converted.values, converted.absent
+        column = Column(name, values, absent, spec.type not in {"bool", "integer"})
+        if spec.type == "text":
+            _check_text(column, spec, problems)
+        for place in converted.misfits:
+            note = Note("does-not-fit", f"{_shown(array[place].as_py())} is not {ARTICLES[spec.type]}", name)
+            problems.setdefault(place, note)
+        if spec.required and absent:
+            for place, value in enumerate(values):
+                if value is None or value == "":
+                    problems.setdefault(place, Note("missing", f"{name} is required", name))
+        columns.append(column)
+    return Table(rows, columns, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Converted:
+    values: Sequence[Plain]
+    absent: bool
+    misfits: Sequence[int] = ()
+    array: Any = None
+
+
+ARTICLES = {
+    "text": "text",
+    "integer": "a whole number",
+    "decimal": "a plain number",
+    "date": "a date (YYYY-MM-DD)",
+    "datetime": "a date and time (YYYY-MM-DDTHH:MM:SS)",
+    "bool": "true or false",
+    "guid": "a guid",
+}
+
+
+def _flat(array: Any) -> Any:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _is_text(array: Any) -> bool:
+    kind = array.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _misfit(array: Any, _wanted: str) -> _Converted:
+    """Refuse every value there is, for a column whose type cannot become the field's."""
+    present = pc.is_valid(array).to_pylist()
+    return _Converted([None] * len(array), True, [place for place, there in enumerate(present) if there], array)
+
+
+def _listed(array: Any, misfits: Sequence[int] = ()) -> _Converted:
+    return _Converted(array.to_pylist(), array.null_count > 0, misfits, array)
+
+
+def _places(mask: Any) -> list[int]:
+    """Return the positions at which a boolean array is true."""
+    return pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()  # type: ignore[no-any-return]
+
+
+def _matching(array: Any, pattern: str) -> tuple[Any, list[int]]:
+    """Blank the texts that do not match a pattern, and say where they were. Empty text is absent."""
+    array = pc.if_else(pc.equal(array, ""), None, array)
+    good = pc.match_substring_regex(array, pattern)
+    misfits = _places(pc.invert(good))
+    return (pc.if_else(pc.fill_null(good, False), array, None) if misfits else array), misfits
+
+
+def _as_text(array: Any) -> _Converted:
+    if _is_text(array):
+        return _listed(array)
+    if pa.types.is_decimal(array.type):
+        return _as_decimal(array)
+    if pa.types.is_boolean(array.type) or pa.types.is_integer(array.type) or pa.types.is_date(array.type):
+        return _listed(pc.cast(array, pa.string()))
+    return _misfit(array, "text")
+
+
+def _as_integer(array: Any) -> _Converted:
+    if pa.types.is_integer(array.type):
+        return _listed(array)
+    if _is_text(array):
+        array, misfits = _matching(array, r"^[+-]?[0-9]{1,18}$")
+        return _listed(pc.cast(pc.replace_substring_regex(array, r"^\+", ""), pa.int64()), misfits)
+    if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
+        whole = pc.fill_null(pc.equal(array, pc.floor(array)), False)
+        misfits = _places(pc.and_(pc.invert(whole), pc.is_valid(array)))
+        return _listed(pc.cast(pc.if_else(whole, array, None), pa.int64()), misfits)
+    return _misfit(array, "integer")
+
+
+def decimal_text(value: Decimal) -> str:
+    """Write a decimal with its own digits and never an exponent.
+
+    >>> decimal_text(Decimal("0E-10"))
+    '0.0000000000'
+    """
+    return format(value, "f")
+
+
+def _as_decimal(array: Any) -> _Converted:
+    if pa.types.is_decimal(array.type):
+        if -10 < array.type.scale < 7 and array.type.scale >= 0:
+            # Arrow writes an exponent only where the adjusted one is below -6: never with a scale under 7.
+            return _listed(pc.cast(array, pa.string()))
+        values = [None if value is None else decimal_text(value) for value in array.to_pylist()]
+        return _Converted(values, array.null_count > 0)
+    if pa.types.is_integer(array.type):
+        return _listed(pc.cast(array, pa.string()))
+    if _is_text(array):
+        array, misfits = _matching(array, r"^-?[0-9]{1,38}(\.[0-9]{1,38})?$")
+        return _listed(array, misfits)
+    if pa.types.is_floating(array.type):
+        # The shortest digits that read back as the same float: what the person who wrote the file saw.
+        values, misfits = [], []
+        for place, value in enumerate(array.to_pylist()):
+            finite = value is not None and value - value == 0
+            values.append(decimal_text(Decimal(repr(value))) if finite else None)
+            if value is not None and not finite:
+                misfits.append(place)
+        return _Converted(values, array.null_count > 0 or bool(misfits), misfits, array)
+    return _misfit(array, "decimal")
+
+
+def _as_date(array: Any) -> _Converted:
+    if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
+        return _listed(pc.strftime(array, format="%Y-%m-%d"))
+    if _is_text(array):
+        return _parsed(array, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", pa.date32())
+    return _misfit(array, "date")
+
+
+def _as_datetime(array: Any) -> _Converted:
+    if pa.types.is_date(array.type):
+        array = pc.cast(array, pa.timestamp("s"))
+    if pa.types.is_timestamp(array.type):
+        return _listed(pc.strftime(pc.floor_temporal(array, unit="second"), format="%Y-%m-%dT%H:%M:%S"))
+    if _is_text(array):
+        return _parsed(array, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$", pa.timestamp("s"))
+    return _misfit(array, "datetime")
+
+
+def _parsed(array: Any, pattern: str, kind: Any) -> _Converted:
+    """Take texts of a shape that also are a real date, such as not 2026-02-30."""
+    array, misfits = _matching(array, pattern)
+    try:
+        pc.cast(array, kind)
+    except pa.ArrowInvalid:
+        values = array.to_pylist()
+        for place, value in enumerate(values):
+            try:
+                pc.cast(pa.scalar(value), kind)
+            except pa.ArrowInvalid:
+                misfits.append(place)
+                values[place] = None
+        return _Converted(values, True, misfits, array)
+    return _listed(array, misfits)
+
+
+_BOOL_TEXTS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _as_bool(array: Any) -> _Converted:
+    if pa.types.is_boolean(array.type):
+        return _listed(array)
+    if _is_text(array) or pa.types.is_integer(array.type):
+        values: list[bool | None] = []
+        misfits = []
+        for place, value in enumerate(array.to_pylist()):
+            known = _BOOL_TEXTS.get(str(value).strip().lower())
+            values.append(known)
+            if known is None and value not in (None, ""):
+                misfits.append(place)
+        return _Converted(values, None in values, misfits, array)
+    return _misfit(array, "bool")
+
+
+def _as_guid(array: Any) -> _Converted:
+    if not _is_text(array):
+        return _misfit(array, "guid")
+    array, misfits = _matching(array, r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$")
+    return _listed(pc.utf8_lower(array), misfits)
+
+
+CONVERTERS: Mapping[str, Callable[[Any], _Converted]] = {
+    "text": _as_text,
+    "integer": _as_integer,
+    "decimal": _as_decimal,
+    "date": _as_date,
+    "datetime": _as_datetime,
+    "bool": _as_bool,
+    "guid": _as_guid,
+}
+
+
+def _check_text(column: Column, spec: FieldSpec, problems: dict[int, Note]) -> None:
+    """Find forbidden characters and over-long text; lengths are in UTF-16 units, as the platforms count."""
+    joined = column.joined()
+    # Looking at all values at once is many times cheaper than one by one, and nearly always enough.
+    if not joined.isprintable() and FORBIDDEN.search(joined):
+        for place, text in enumerate(column.values):
+            if text and FORBIDDEN.search(str(text)):
+                problems.setdefault(place, Note("invalid-character", "holds a control character", column.name))
+    limit = spec.max_length
+    if limit is None or not joined:
+        return
+    longest = max(map(len, filter(None, column.values)))  # type: ignore[arg-type]
+    if longest <= limit and (2 * longest <= limit or utf16_units(joined) == len(joined)):
+        return
+    for place, text in enumerate(column.values):
+        units = utf16_units(str(text)) if text else 0
+        if units > limit:
+            message = f"{units} characters, {column.name} takes {limit}"
+            problems.setdefault(place, Note("too-long", message, column.name))
+
+
+def utf16_units(text: str) -> int:
+    """Count a text as .NET, Java and JavaScript do.
+
+    >>> utf16_units("a😀")
+    3
+    """
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

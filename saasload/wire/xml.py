@@ -1,0 +1,200 @@
+"""`xml`: chunked upload of an `eExact` document; answers are messages matched to rows by their key.
+
+Document and answer: vendor schema eExact-XML.xsd, elements in its order; messages of type 0 (error),
+1 (warning), 2 (success) and 3 (fatal).
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from saasload.errors import DecodeError
+from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
+from saasload.profile import Answers, EntitySpec, PlatformProfile, XmlSpec
+from saasload.wire.base import Refusal
+from saasload.wire.values import Column, Table
+
+_HEAD = (
+    '<?xml version="1.0" encoding="utf-8"?>\n<eExact xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+    'xsi:noNamespaceSchemaLocation="eExact-XML.xsd"><{topic}>'
+)
+_FOOT = "</{topic}></eExact>"
+
+# An attribute's line ends and tabs, and a carriage return anywhere, are changed by every XML reader
+# unless they are written as references (XML 1.0 sections 2.11 and 3.3.3).
+_SPECIAL = re.compile('[&<>"\r\n\t]')
+_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
+
+
+
+@dataclass(slots=True)
+class _Element:
+    """One element of the row's template, and the fields that fill it."""
+
+    tag: str
+    fixed: str = ""
+    text: str | None = None
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: dict[str, "_Element"] = field(default_factory=dict)
+
+
+class XmlFormat:
+    """Up to `max_rows` rows in one document; the platform creates or updates each by its key."""
+
+    name = "xml"
+    needs_key = True
+
+    def __init__(self, profile: PlatformProfile, entity: EntitySpec, spec: XmlSpec) -> None:
+        """Take what the profile says of the entity and of this mode."""
+        self.max_rows = spec.max_rows
+        self.max_bytes = spec.max_bytes
+        self._head = _HEAD.format(topic=spec.topic).encode()
+        self._foot = _FOOT.format(topic=spec.topic).encode()
+        self.overhead = len(self._head) + len(self._foot)
+        self._path = spec.path
+        self._answers = profile.answers
+        self._template = _template(entity, spec)
+        self._headers = {"Content-Type": "application/xml; charset=utf-8", **profile.headers}
+
+    def encode(self, table: Table, company: Company) -> Sequence[bytes]:  # noqa: ARG002 the path names the company
+        """Encode each row as one element; absent fields are absent elements, which the platform leaves untouched."""
+        columns = {column.name: column for column in table.columns}
+        rendered = _render(self._template, columns)
+        tag = self._template.tag
+        if rendered is None:
+            return [f"<{tag}/>".encode()] * len(table.rows)
+        return [(text or f"<{tag}/>").encode() for text in rendered]
+
+    def request(self, call: Call) -> Request:
+        """Join the elements into one document."""
+        body = b"".join((self._head, *call.fragments.bodies, self._foot))
+        return Request("POST", self._path.replace("{company}", call.company), self._headers, body)
+
+    def read(self, call: Call, reply: Reply) -> Outcomes | Refusal:
+        """Match messages to rows by key; the same key twice is matched in the order sent."""
+        waiting: dict[str, deque[int]] = defaultdict(deque)
+        for row, key in zip(call.rows, call.fragments.keys, strict=True):
+            waiting[key.strip()].append(row)
+        answered: list[int] = []
+        statuses: list[RowStatus] = []
+        ids: list[str] = []
+        notes: dict[int, Note] = {}
+        for message in _messages(reply.body):
+            found = _message_row(message, waiting)
+            kind = message.get("type", "")
+            if found is None or kind == "1":
+                continue
+            row, identity = found
+            status, note = _outcome(kind, message.findtext("Description") or "", self._answers)
+            answered.append(row)
+            statuses.append(status)
+            ids.append(identity.strip("{}") if status.accepted else "")
+            if note is not None:
+                notes[row] = note
+        return Outcomes(answered, statuses, ids, notes)
+
+
+def _template(entity: EntitySpec, spec: XmlSpec) -> _Element:
+    """Lay the entity's fields out as the tree that one row becomes."""
+    root = _Element(spec.element, _fixed(spec, ""))
+    for name, field_spec in entity.fields.items():
+        if field_spec.xml is None:
+            continue
+        *path, last = field_spec.xml.split("/")
+        if not last.startswith("@"):
+            path.append(last)
+        element, place = root, ""
+        for tag in path:
+            place = f"{place}/{tag}" if place else tag
+            element = element.children.setdefault(tag, _Element(tag, _fixed(spec, place)))
+        if last.startswith("@"):
+            element.attributes[last[1:]] = name
+        else:
+            element.text = name
+    return root
+
+
+def _fixed(spec: XmlSpec, place: str) -> str:
+    given: Mapping[str, str] = spec.attributes.get(place, {})
+    return "".join(f' {name}="{_escaped(value)}"' for name, value in given.items())
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda found: _REFERENCES[found.group()], text)
+
+
+def _texts(column: Column) -> list[str]:
+    """Write a column as XML text, "" where it is absent; only what needs it is escaped."""
+    if not column.texts:
+        return ["" if value is None else str(int(value)) for value in column.values]
+    texts: list[str] = [text or "" for text in column.values]  # type: ignore[misc]
+    joined = column.joined()
+    # A sign at a time: `in` looks through the whole column at the speed of memory, a pattern does not.
+    plain = joined.isprintable() and not ("&" in joined or "<" in joined or ">" in joined or '"' in joined)
+    return texts if plain else [_escaped(text) for text in texts]
+
+
+def _render(element: _Element, columns: Mapping[str, Column]) -> list[str] | None:
+    """Write an element for every row, "" for rows that have nothing in it; None where no row has."""
+    heads = [
+        [f' {name}="{text}"' if text else "" for text in _texts(columns[source])]
+        for name, source in element.attributes.items()
+        if source in columns
+    ]
+    inner = [_texts(columns[element.text])] if element.text is not None and element.text in columns else []
+    inner += [child for below in element.children.values() if (child := _render(below, columns)) is not None]
+    if not heads and not inner:
+        return None
+    start, end = f"<{element.tag}{element.fixed}", f"</{element.tag}>"
+    inside = inner[0] if len(inner) == 1 else ["".join(parts) for parts in zip(*inner, strict=True)]
+    if not heads:
+        return [f"{start}>{text}{end}" if text else "" for text in inside]
+    attributes = heads[0] if len(heads) == 1 else ["".join(parts) for parts in zip(*heads, strict=True)]
+    if not inner:
+        return [f"{start}{given}/>" if given else "" for given in attributes]
+    return [
+        f"{start}{given}>{text}{end}" if given or text else ""
+        for given, text in zip(attributes, inside, strict=True)
+    ]
+
+
+def _messages(body: bytes) -> list[etree._Element]:
+    """Parse an answer; DecodeError where it is not an `eExact` document."""
+    try:
+        root = etree.fromstring(body, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False))
+    except (etree.XMLSyntaxError, ValueError) as error:
+        message = f"an answer that is not XML: {body[:60]!r}"
+        raise DecodeError(message) from error
+    if root.tag != "eExact":
+        message = f"an answer that is not an eExact document: <{root.tag}>"
+        raise DecodeError(message)
+    return root.findall("Messages/Message")
+
+
+def _message_row(message: etree._Element, waiting: Mapping[str, deque[int]]) -> tuple[int, str] | None:
+    """Find the row a message speaks of, by `keyAlt`, or by `key` where that is the code."""
+    for data in message.iterfind("Topic/Data"):
+        for name in ("keyAlt", "key"):
+            key = data.get(name, "").strip()
+            rows = waiting.get(key) if key else None
+            if rows:
+                return rows.popleft(), data.get("key", "")
+    return None
+
+
+def _outcome(kind: str, text: str, answers: Answers) -> tuple[RowStatus, Note | None]:
+    if kind == "2":
+        for words, status in (
+            (answers.unchanged, RowStatus.UNCHANGED),
+            (answers.updated, RowStatus.UPDATED),
+            (answers.created, RowStatus.CREATED),
+        ):
+            if any(word in text for word in words):
+                return status, None
+        return RowStatus.CREATED, None
+    if kind in {"0", "3"}:
+        return RowStatus.REJECTED, Note(answers.business(text) or "refused", text, http_status=200)
+    return RowStatus.IN_DOUBT, Note("unclear-answer", f"message of type {kind!r}: {text}", http_status=200)
