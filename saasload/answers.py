@@ -48,11 +48,9 @@ def meaning(status: int, text: str, answers: Answers) -> Meaning:
     """
     if 200 <= status < 300:
         return Meaning.STORED
-    if status in answers.not_executed:
-        return Meaning.NOT_EXECUTED
-    if answers.business(text) is not None:
-        return Meaning.REFUSED
+    # What a status says of the call comes first: "Invalid" stands in many a 401 about a token.
     for listed, what in (
+        (answers.not_executed, Meaning.NOT_EXECUTED),
         (answers.sign_in, Meaning.SIGN_IN),
         (answers.company_closed, Meaning.COMPANY_CLOSED),
         (answers.absent, Meaning.ABSENT),
@@ -60,7 +58,7 @@ def meaning(status: int, text: str, answers: Answers) -> Meaning:
     ):
         if status in listed:
             return what
-    if 400 <= status < 500 and status != REQUEST_TIMEOUT:
+    if answers.business(text) is not None or (400 <= status < 500 and status != REQUEST_TIMEOUT):
         return Meaning.REFUSED
     return Meaning.IN_DOUBT
 

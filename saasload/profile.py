@@ -210,11 +210,12 @@ def _read(path: Path) -> dict[str, Any]:
     base = data.pop("extends", None)
     if base is None:
         return data
-    beside = path.parent / f"{base}.toml"
-    if not beside.is_file() or beside == path:
-        message = f"{path}: extends {base}, which is not a profile beside it"
+    folders = (path.parent, config_folder() / "platforms")
+    found = next((file for folder in folders if (file := folder / f"{base}.toml").is_file() and file != path), None)
+    if found is None:
+        message = f"{path}: extends {base}, which is neither beside it nor shipped; {nearest(base, profile_names())}"
         raise ConfigError(message)
-    return _merged(_read(beside), data)
+    return _merged(_read(found), data)
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

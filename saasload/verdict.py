@@ -83,7 +83,7 @@ def on_reply(call: Call, reply: Reply, wire: WireFormat, answers: Answers) -> Ve
     match meaning(reply.status, text, answers):
         case Meaning.NOT_EXECUTED:
             note = Note("not-executed", note.message, http_status=reply.status)
-            return Again(note, reply.headers.get("retry-after"), sent=True)
+            return Again(note, _asked(reply), sent=True)
         case Meaning.SIGN_IN:
             message = f"the target does not accept the token (HTTP {reply.status}: {note.message})"
             return StopRun(Note("sign-in", note.message, http_status=reply.status), message)
@@ -97,6 +97,14 @@ def on_reply(call: Call, reply: Reply, wire: WireFormat, answers: Answers) -> Ve
             return _refused(call, refused)
         case _:
             return in_doubt(call, Note("unclear-answer", note.message, http_status=reply.status))
+
+
+def _asked(reply: Reply) -> str | None:
+    """Take the wait that an answer asks for; the header in milliseconds, where there is one, says it exactly."""
+    exact = reply.headers.get("retry-after-ms", "").strip()
+    if exact.isascii() and exact.isdigit() and len(exact) <= 12:
+        return f"{int(exact) / 1000:.3f}"
+    return reply.headers.get("retry-after")
 
 
 def _on_success(call: Call, reply: Reply, wire: WireFormat) -> Verdict:

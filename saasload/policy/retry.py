@@ -1,13 +1,19 @@
 """When a call that was certainly not executed may be sent again."""
 
 import random
+import re
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 from saasload.profile import RetrySpec
 
 FLOOR_S = 1.0
 """No answer that asks for a wait is followed by another call sooner than this."""
+
+LONGEST_DATE = 64
+
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{0,9})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ def after_refusal(spec: RetrySpec, attempt: int, asked_s: float | None, rng: ran
     if attempt >= spec.attempts:
         return GiveUp(attempt)
     if asked_s is not None:
-        return SendAgain(asked_s + rng.uniform(0.0, min(0.1 * asked_s, 1.0)))
+        return SendAgain(max(FLOOR_S, asked_s) + rng.uniform(0.0, min(0.1 * asked_s, 1.0)))
     return SendAgain(max(FLOOR_S, backoff(spec, attempt, rng)))
 
 
@@ -62,11 +68,15 @@ def retry_after(value: str | None, wall: float) -> float | None:
     if value is None:
         return None
     text = value.strip()
-    try:
-        seconds = float(text) if len(text) <= 12 else float("nan")
-    except ValueError:
+    if _SECONDS.fullmatch(text):
+        seconds = float(text)
+    elif len(text) <= LONGEST_DATE:
         try:
-            seconds = parsedate_to_datetime(text).timestamp() - wall
-        except (ValueError, TypeError, OverflowError):
+            date = parsedate_to_datetime(text)
+            # An HTTP date is in GMT whether it says so or not; a naive one would be taken as our local time.
+            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - wall
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
+    else:
+        return None
     return seconds if 0.0 < seconds < 366 * 86400.0 else None

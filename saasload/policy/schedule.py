@@ -34,6 +34,7 @@ class Schedule:
         self._lanes = {company: _Place(order, rows) for order, (company, rows) in enumerate(lanes.items())}
         self._ready: list[tuple[int, int, Company]] = []
         self._waiting: list[tuple[float, int, Company]] = []
+        self._blocked: list[Company] = []
         for company in self._lanes:
             self._enqueue(company)
 
@@ -54,10 +55,13 @@ class Schedule:
             self._lanes[company].queued = False
             self._enqueue(company)
         while self._ready:
-            _, _, company = heapq.heappop(self._ready)
+            priority, _, company = heapq.heappop(self._ready)
             place = self._lanes[company]
             place.queued = False
             if place.closed:
+                continue
+            if -priority != place.remaining:
+                self._enqueue(company)  # rows were settled while it stood in the queue
                 continue
             ready_at = max(place.not_before, self._budget.ready_at(company, now))
             if ready_at > now:
@@ -86,6 +90,9 @@ class Schedule:
         place.in_flight -= 1
         place.remaining -= rows
         self._enqueue(company)
+        blocked, self._blocked = self._blocked, []
+        for other in blocked:
+            self._enqueue(other)
 
     def skipped(self, company: Company, rows: int) -> None:
         """Note that some rows of a lane need no call."""
@@ -107,8 +114,11 @@ class Schedule:
             heapq.heappush(self._ready, (-place.remaining, place.order, company))
 
     def _wait(self, company: Company, until: float) -> None:
-        # Where only a reply can free a slot, `settled` puts the lane back.
-        if until < NEVER:
-            place = self._lanes[company]
-            place.queued = True
-            heapq.heappush(self._waiting, (until, place.order, company))
+        # Where only a reply can free a slot, `settled` puts the lane back: a reply to any company, for the limit
+        # may be one that all share.
+        if until == NEVER:
+            self._blocked.append(company)
+            return
+        place = self._lanes[company]
+        place.queued = True
+        heapq.heappush(self._waiting, (until, place.order, company))

@@ -49,11 +49,11 @@ class SlidingWindow:
 class FixedWindow:
     """At most `calls` in each period that the platform's clock is divided into.
 
-    `offset` is what the platform's clock shows beyond ours. A call that crosses a boundary counts on both
-    sides. Within `margin_s` of a boundary nothing leaves, for the clocks are not exactly known.
+    `offset` is what the platform's clock shows beyond ours, give or take `margin_s`. A call that is on the wire
+    when the platform may have crossed a boundary counts on both sides, and within the margin nothing leaves.
     """
 
-    __slots__ = ("_calls", "_margin", "_offset", "_open", "_period", "_place", "_used")
+    __slots__ = ("_calls", "_late", "_margin", "_offset", "_open", "_period", "_place", "_used")
 
     def __init__(self, calls: int, period_s: float, *, offset: float, margin_s: float = 2.0) -> None:
         """Start empty; `offset` is the platform's clock less ours, in seconds."""
@@ -64,6 +64,7 @@ class FixedWindow:
         self._place = -1
         self._used = 0
         self._open = 0
+        self._late = 0
 
     def ready_at(self, now: float) -> float:
         """Say when a call may leave: `now`, or the next period."""
@@ -85,15 +86,18 @@ class FixedWindow:
         self._open += 1
 
     def settled(self, now: float) -> None:
-        """Note its reply: from the next period on it no longer counts."""
-        self._turn(now + self._offset)
+        """Note its reply: from the next period on it no longer counts, unless that may have begun there."""
+        there = now + self._offset
+        self._turn(there)
         self._open -= 1
+        self._late += there % self._period > self._period - self._margin
 
     def _turn(self, there: float) -> None:
         place = math.floor(there / self._period)
         if place > self._place:
-            # Calls on the wire may be counted on the far side of the boundary.
-            self._place, self._used = place, self._open
+            # Calls on the wire, there or here, may be counted on the far side of the boundary.
+            late = self._late if place == self._place + 1 else 0
+            self._place, self._used, self._late = place, self._open + late, 0
 
 
 Window = SlidingWindow | FixedWindow

@@ -3,10 +3,9 @@
 import csv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,8 +17,7 @@ _CELL_CHARS = 1 << 20
 _RAW_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record: its cells, the line of the file it begins on, and why it cannot be used ("" if it can)."""
 
     cells: list[str]
@@ -27,22 +25,17 @@ class Record:
     problem: str = ""
 
 
-class _Lines:
-    """The lines of a file, and whether someone asked for more than there are."""
+class _End:
+    """The end of a file, which knows whether someone has asked for more."""
 
-    def __init__(self, file: TextIO) -> None:
-        self._file = file
-        self.ended = False
+    reached = False
 
-    def __iter__(self) -> "_Lines":
+    def __iter__(self) -> "_End":
         return self
 
     def __next__(self) -> str:
-        line = self._file.readline()
-        if not line:
-            self.ended = True
-            raise StopIteration
-        return line
+        self.reached = True
+        raise StopIteration
 
 
 @contextmanager
@@ -63,24 +56,24 @@ def records(path: Path) -> Iterator[Iterator[Record]]:
 
 def _records(file: TextIO) -> Iterator[Record]:
     """Yield the records of an open file."""
-    lines = _Lines(file)
-    reader = csv.reader(lines)
+    end = _End()
+    reader = csv.reader(chain(file, end))
     line = 1
     while True:
         try:
-            cells = next(reader)
-        except StopIteration:
-            return
+            for cells in reader:
+                if end.reached:
+                    # asked for another line inside a record: the quote before it was never closed
+                    yield Record(cells, line, f"line {line}: a quote that is never closed: {_raw(cells)}")
+                elif cells:
+                    yield Record(cells, line)
+                line = reader.line_num + 1
         except csv.Error:
             problem = f"line {line}: a cell of more than {_CELL_CHARS:,} characters; is a quote never closed?"
             yield Record([], line, problem)
+            line = reader.line_num + 1
         else:
-            if lines.ended:
-                # asked for another line inside a record: the quote before it was never closed
-                yield Record(cells, line, f"line {line}: a quote that is never closed: {_raw(cells)}")
-            elif cells:
-                yield Record(cells, line)
-        line = reader.line_num + 1
+            return
 
 
 def exact_batches(path: Path, schema: Any, *, skip: int, rows: int) -> Iterator[SourceBatch]:
@@ -100,10 +93,11 @@ def _batch(part: Sequence[Record], schema: Any, first_row: int) -> SourceBatch:
     problems: dict[int, str] = {}
     table = []
     for number, record in enumerate(part, first_row):
-        problem = record.problem or _shape_problem(record, width)
-        if problem:
-            problems[number] = problem
-        table.append(blank if problem else record.cells)
+        if len(record.cells) == width and not record.problem:
+            table.append(record.cells)
+        else:
+            problems[number] = record.problem or _shape_problem(record, width)
+            table.append(blank)
     try:
         batch = _arrow(table, schema)
     except UnicodeEncodeError:
@@ -116,10 +110,8 @@ def _batch(part: Sequence[Record], schema: Any, first_row: int) -> SourceBatch:
 
 
 def _shape_problem(record: Record, width: int) -> str:
-    """Say what is wrong with the number of cells, "" if nothing is."""
+    """Say what is wrong with the number of cells."""
     count = len(record.cells)
-    if count == width:
-        return ""
     cells = "1 cell" if count == 1 else f"{count} cells"
     return f"line {record.line}: {cells} where the header has {width}: {_raw(record.cells)}"
 

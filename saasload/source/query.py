@@ -82,8 +82,8 @@ class _Token:
 
     @property
     def plain(self) -> str:
-        """The text for comparing; a quoted text is never a word."""
-        return self.text.casefold() if self.kind in ("word", "sign") else ""
+        """The text for comparing; quoted text keeps its quotes, so it is never a word."""
+        return self.text.casefold()
 
 
 def _fail(token: _Token, expected: str) -> NoReturn:

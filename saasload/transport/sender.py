@@ -40,7 +40,11 @@ class Sender:
         Raises NotSentError when no byte of it can have left, InDoubtError for whatever happens later.
         """
         try:
-            response = await self._client.send(self._built(request), stream=True)
+            built = self._built(request)
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise NotSentError(f"{self._place}: path or headers of the request are not valid") from error
+        try:
+            response = await self._client.send(built, stream=True)
             body = response.content if response.is_closed else await self._read(response)
         except SaasloadError:
             raise

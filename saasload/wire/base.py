@@ -3,9 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import quote
 
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request
 from saasload.wire.values import Table
+
+
+def address(path: str, company: Company) -> str:
+    """Put a company's code into a path of the profile, escaped: a code may hold what an address may not.
+
+    >>> address("/v1/{company}/Accounts", Company("A&B"))
+    '/v1/A%26B/Accounts'
+    """
+    return path.replace("{company}", quote(company, safe=""))
 
 
 @dataclass(frozen=True, slots=True)

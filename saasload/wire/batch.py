@@ -7,7 +7,7 @@ from saasload.answers import message_of, row_answer
 from saasload.errors import DecodeError
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
 from saasload.profile import BatchSpec, EntitySpec, PlatformProfile
-from saasload.wire.base import Refusal
+from saasload.wire.base import Refusal, address
 from saasload.wire.insert import read_created
 from saasload.wire.json_rows import json_rows
 from saasload.wire.multipart import HttpPart, boundary_of, http_parts, split
@@ -21,6 +21,8 @@ CHANGE_SET = "changeset_saasload"
 _OPEN_SET = f"--{BATCH}\r\nContent-Type: multipart/mixed; boundary={CHANGE_SET}\r\n\r\n".encode()
 _CLOSE_SET = f"--{CHANGE_SET}--\r\n".encode()
 _CLOSE = f"--{BATCH}--\r\n".encode()
+
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 class BatchFormat:
@@ -58,7 +60,7 @@ class BatchFormat:
             f"--{CHANGE_SET}\r\nContent-Type: application/http\r\n"
             "Content-Transfer-Encoding: binary\r\nContent-ID: "
         ).encode()
-        path = self._part_path.replace("{company}", company)
+        path = address(self._part_path, company)
         between = (
             f"\r\n\r\nPOST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"
             "Accept: application/json\r\nContent-Length: "
@@ -73,7 +75,7 @@ class BatchFormat:
         """Join the parts into one multipart body."""
         inside = b"".join(call.fragments.bodies)
         body = inside + _CLOSE if self._alone else _OPEN_SET + inside + _CLOSE_SET + _CLOSE
-        return Request("POST", self._path.replace("{company}", call.company), self._headers, body)
+        return Request("POST", address(self._path, call.company), self._headers, body)
 
     def read(self, call: Call, reply: Reply) -> Outcomes | Refusal:
         """Match the parts to rows by Content-ID.
@@ -81,7 +83,7 @@ class BatchFormat:
         A part without one is matched by its place only where the answer has exactly one part a row and no
         Content-ID in it contradicts the order, which the protocol fixes (OData V2 batch, section 2.2.7.6.4).
         """
-        boundary = boundary_of(reply.headers.get("content-type", "").encode())
+        boundary = boundary_of(reply.headers.get("content-type", "").encode("utf-8", "replace"))
         try:
             parts = [inner for part in split(reply.body, boundary) for inner in http_parts(part)]
         except RecursionError as error:
@@ -131,8 +133,12 @@ class BatchFormat:
         status, note = row_answer(part.status, part.body, self._answers)
         if status is RowStatus.IN_DOUBT:
             return Outcomes(call.rows, [status] * len(call.rows), [""] * len(call.rows), dict.fromkeys(call.rows, note))
+        if status is RowStatus.NOT_ATTEMPTED:
+            notes = dict.fromkeys(call.rows, note)
+            wait = _longest([part.header(b"retry-after")])
+            return Outcomes(call.rows, [status] * len(call.rows), [""] * len(call.rows), notes, wait)
         guilty = _row_number(part.content_id)
-        if guilty is None or guilty not in call.rows or status is not RowStatus.REJECTED:
+        if guilty is None or guilty not in call.rows:
             return Refusal(Note(note.reason, message_of(part.body), http_status=part.status))
         statuses = [RowStatus.REJECTED if row == guilty else RowStatus.NOT_ATTEMPTED for row in call.rows]
         return Outcomes(call.rows, statuses, [""] * len(call.rows), {guilty: note})
@@ -140,8 +146,8 @@ class BatchFormat:
 
 def _longest(waits: Sequence[str]) -> str | None:
     """Choose the longest wait that parts ask for: the rows go again together."""
-    seconds = [wait for wait in waits if wait.isdigit()]
-    return max(seconds, key=int) if seconds else next((wait for wait in waits if wait), None)
+    seconds = [wait for wait in waits if _SECONDS.fullmatch(wait)]
+    return max(seconds, key=float) if seconds else next((wait for wait in waits if wait), None)
 
 
 def _row_number(content_id: str) -> int | None:

@@ -7,7 +7,7 @@ import orjson
 from saasload.errors import DecodeError
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
 from saasload.profile import EntitySpec, InsertSpec, PlatformProfile
-from saasload.wire.base import Refusal
+from saasload.wire.base import Refusal, address
 from saasload.wire.json_rows import json_rows
 from saasload.wire.values import Table
 
@@ -42,14 +42,14 @@ class InsertFormat:
         """Post the row to its company's collection."""
         path = self._paths.get(call.company)
         if path is None:
-            path = self._paths[call.company] = self._path.replace("{company}", call.company)
+            path = self._paths[call.company] = address(self._path, call.company)
         return Request("POST", path, self._headers, call.fragments.bodies[0])
 
     def read(self, call: Call, reply: Reply) -> Outcomes | Refusal:
         """Take the new row's id from `d`; an answer that is not JSON is no answer about the row."""
         status, identity, note = read_created(reply.status, reply.body, call.fragments.keys[0], self._key)
         row = call.rows[0]
-        return Outcomes([row], [status], [identity], {} if note is None else {row: note})
+        return Outcomes(call.rows, [status], [identity], {} if note is None else {row: note})
 
 
 def read_created(status: int, body: bytes, key: str, key_field: str) -> tuple[RowStatus, str, Note | None]:
@@ -61,7 +61,9 @@ def read_created(status: int, body: bytes, key: str, key_field: str) -> tuple[Ro
     if status == 204 or (status == 201 and not body):
         return RowStatus.CREATED, "", None
     try:
-        entity = orjson.loads(body)["d"]
+        found = orjson.loads(body)
+        # 201 says that it is created, also where the entity stands bare (V4) or in another flavour of JSON.
+        entity = found if status == 201 and "d" not in found and "error" not in found else found["d"]
         identity = entity.get("ID", "")
         stored = entity.get(key_field)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from saasload.errors import DecodeError
 
 _BOUNDARY = re.compile(rb'boundary\s*=\s*(?:"([^"]+)"|([^\s;,]+))', re.IGNORECASE)
-_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})")
+_STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)")
 _CONTENT_ID = re.compile(rb"^content-id[ \t]*:[ \t]*<?([^\s<>]+)>?[ \t]*$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -44,18 +44,16 @@ def boundary_of(content_type: bytes) -> bytes:
 
 def split(body: bytes, boundary: bytes) -> Iterator[bytes]:
     """Yield the complete parts: one that no delimiter follows was cut off, and is left out."""
-    delimiter = b"--" + boundary
-    if body.startswith(delimiter):
-        body = b"\r\n" + body
-    pieces = body.split(b"\r\n" + delimiter)
-    if len(pieces) < 3:
-        # Servers that end lines with LF alone exist; a lone LF before the delimiter then ends the part.
-        pieces = re.split(rb"\r?\n" + re.escape(delimiter), b"\n" + body)
-    for piece in pieces[1:]:
-        if piece.startswith(b"--"):
+    # A delimiter is a whole line: one boundary may be how another begins. Servers that end lines with LF
+    # alone, or only some of them, exist.
+    line = re.compile(rb"(?:\A|\r?\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r?\n|\Z)")
+    start = -1
+    for found in line.finditer(body):
+        if start >= 0:
+            yield body[start : found.start()]
+        if found[1]:
             return
-        if piece is not pieces[-1]:
-            yield piece
+        start = found.end()
 
 
 def http_parts(part: bytes) -> list[HttpPart]:
@@ -78,7 +76,8 @@ def _head_and_rest(part: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _http_part(head: bytes, content: bytes) -> HttpPart:
-    status = _STATUS_LINE.match(content.lstrip())
+    content = content.lstrip()
+    status = _STATUS_LINE.match(content)
     if status is None:
         message = f"a part of the answer that is not HTTP: {content[:40]!r}"
         raise DecodeError(message)
@@ -89,6 +88,6 @@ def _http_part(head: bytes, content: bytes) -> HttpPart:
 def _content_id(head: bytes) -> str:
     _, usual, rest = head.partition(b"Content-ID: ")
     if usual:
-        return rest.partition(b"\r")[0].strip(b" <>").decode("ascii", "replace")
+        return rest.partition(b"\n")[0].strip(b" \t\r<>").decode("ascii", "replace")
     found = _CONTENT_ID.search(head.replace(b"\r", b""))
     return found.group(1).decode("ascii", "replace") if found else ""

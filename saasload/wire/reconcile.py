@@ -28,4 +28,5 @@ def reconcile(call: Call, heard: Outcomes) -> Outcomes:
         [statuses.get(row, RowStatus.IN_DOUBT) for row in call.rows],
         [ids.get(row, "") for row in call.rows],
         {row: notes[row] for row in call.rows if row in notes},
+        heard.retry_after,
     )

@@ -45,16 +45,16 @@ def _keys(table: Table, key: str) -> Sequence[str]:
     column = table.column(key)
     if column is None:
         return [""] * len(table.rows)
-    if column.absent:
+    if column.absent or not column.texts:
         return ["" if value is None else str(value) for value in column.values]
     return column.values  # type: ignore[return-value] # a text column without absent values holds texts only
 
 
 def _problems(table: Table, keys: Sequence[str], key: str, *, needed: bool) -> Mapping[int, Note]:
-    if not needed or all(keys):
+    if not needed or all(map(str.strip, keys)):
         return table.problems
     missing = Note("no-key", f"{key} is needed to match the answer to the row", key)
-    return {**{place: missing for place, value in enumerate(keys) if not value}, **table.problems}
+    return {**{place: missing for place, value in enumerate(keys) if not value.strip()}, **table.problems}
 
 
 def _rejected(rows: Sequence[int], problems: Mapping[int, Note]) -> Outcomes:

@@ -61,18 +61,15 @@ def tabulate(batch: pa.RecordBatch, rows: Sequence[int], fields: Mapping[str, tu
     columns = []
     for name, (source, spec) in fields.items():
         array = _flat(batch.column(source))
-        try:
-            converted = CONVERTERS[spec.type](array)
-        except pa.ArrowInvalid:
-            converted = _misfit(array, spec.type)
+        converted = _converted(array, CONVERTERS[spec.type])
         values, absent = converted.values, converted.absent
         column = Column(name, values, absent, spec.type not in {"bool", "integer"})
         if spec.type == "text":
             _check_text(column, spec, problems)
         for place in converted.misfits:
-            note = Note("does-not-fit", f"{_shown(array[place].as_py())} is not {ARTICLES[spec.type]}", name)
+            note = Note("does-not-fit", f"{_shown(array[place])} is not {ARTICLES[spec.type]}", name)
             problems.setdefault(place, note)
-        if spec.required and absent:
+        if spec.required and (absent or "" in values):
             for place, value in enumerate(values):
                 if value is None or value == "":
                     problems.setdefault(place, Note("missing", f"{name} is required", name))
@@ -100,11 +97,34 @@ ARTICLES = {
 
 
 def _flat(array: Any) -> Any:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    """Give a column a type that all of Arrow's functions take."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_string_view(array.type):
+        return pc.cast(array, pa.string())
+    return pc.cast(array, pa.float32()) if pa.types.is_float16(array.type) else array
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
+def _converted(array: Any, convert: Callable[[Any], _Converted]) -> _Converted:
+    """Convert a column; where one value stops Arrow, halve until it stands alone, for the others are well."""
+    try:
+        return convert(array)
+    except pa.ArrowNotImplementedError:
+        return _misfit(array, "")
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        if len(array) == 1:
+            return _Converted([None], True, [0], array)
+        middle = len(array) // 2
+        left, right = _converted(array[:middle], convert), _converted(array[middle:], convert)
+        misfits = [*left.misfits, *(middle + place for place in right.misfits)]
+        return _Converted([*left.values, *right.values], left.absent or right.absent, misfits, array)
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value.as_py())
+    except (ValueError, OverflowError):
+        return "a value beyond what can be shown"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -179,24 +199,29 @@ def _as_decimal(array: Any) -> _Converted:
         return _listed(pc.cast(array, pa.string()))
     if _is_text(array):
         array, misfits = _matching(array, r"^-?[0-9]{1,38}(\.[0-9]{1,38})?$")
-        return _listed(array, misfits)
+        # JSON has no numbers with zeros before them (RFC 8259 section 6).
+        return _listed(pc.replace_substring_regex(array, r"^(-?)0+([0-9])", r"\1\2"), misfits)
     if pa.types.is_floating(array.type):
-        # The shortest digits that read back as the same float: what the person who wrote the file saw.
+        # The shortest digits that read back as the same float, of its own width: what the person who wrote it saw.
         values, misfits = [], []
-        for place, value in enumerate(array.to_pylist()):
-            finite = value is not None and value - value == 0
-            values.append(decimal_text(Decimal(repr(value))) if finite else None)
-            if value is not None and not finite:
+        for place, text in enumerate(pc.cast(array, pa.string()).to_pylist()):
+            finite = text is not None and text[-1].isdigit()
+            values.append(decimal_text(Decimal(text)) if finite else None)
+            if text is not None and not finite:
                 misfits.append(place)
         return _Converted(values, array.null_count > 0 or bool(misfits), misfits, array)
     return _misfit(array, "decimal")
 
 
+# The years that the platforms' own calendars have.
+_DAY = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
+
+
 def _as_date(array: Any) -> _Converted:
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
-        return _listed(pc.strftime(array, format="%Y-%m-%d"))
+        return _listed(*_matching(pc.strftime(array, format="%Y-%m-%d"), f"^{_DAY}$"))
     if _is_text(array):
-        return _parsed(array, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", pa.date32())
+        return _parsed(array, f"^{_DAY}$", pa.date32())
     return _misfit(array, "date")
 
 
@@ -204,9 +229,13 @@ def _as_datetime(array: Any) -> _Converted:
     if pa.types.is_date(array.type):
         array = pc.cast(array, pa.timestamp("s"))
     if pa.types.is_timestamp(array.type):
-        return _listed(pc.strftime(pc.floor_temporal(array, unit="second"), format="%Y-%m-%dT%H:%M:%S"))
+        if array.type.unit != "s":
+            array = pc.cast(pc.floor_temporal(array, unit="millisecond"), pa.timestamp("ms", array.type.tz))
+        # Arrow writes as many decimals of a second as the type has.
+        texts = pc.replace_substring_regex(pc.strftime(array, format="%Y-%m-%dT%H:%M:%S"), r"\.000$", "")
+        return _listed(*_matching(texts, f"^{_DAY}T"))
     if _is_text(array):
-        return _parsed(array, r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$", pa.timestamp("s"))
+        return _parsed(array, rf"^{_DAY}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,3}})?$", pa.timestamp("ms"))
     return _misfit(array, "datetime")
 
 

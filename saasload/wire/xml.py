@@ -14,7 +14,7 @@ from lxml import etree
 from saasload.errors import DecodeError
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
 from saasload.profile import Answers, EntitySpec, PlatformProfile, XmlSpec
-from saasload.wire.base import Refusal
+from saasload.wire.base import Refusal, address
 from saasload.wire.values import Column, Table
 
 _HEAD = (
@@ -71,7 +71,7 @@ class XmlFormat:
     def request(self, call: Call) -> Request:
         """Join the elements into one document."""
         body = b"".join((self._head, *call.fragments.bodies, self._foot))
-        return Request("POST", self._path.replace("{company}", call.company), self._headers, body)
+        return Request("POST", address(self._path, call.company), self._headers, body)
 
     def read(self, call: Call, reply: Reply) -> Outcomes | Refusal:
         """Match messages to rows by key; the same key twice is matched in the order sent."""
@@ -83,9 +83,10 @@ class XmlFormat:
         ids: list[str] = []
         notes: dict[int, Note] = {}
         for message in _messages(reply.body):
-            found = _message_row(message, waiting)
             kind = message.get("type", "")
-            if found is None or kind == "1":
+            # A warning settles nothing, so it must not use up the row that it speaks of.
+            found = _message_row(message, waiting) if kind != "1" else None
+            if found is None:
                 continue
             row, identity = found
             status, note = _outcome(kind, message.findtext("Description") or "", self._answers)
@@ -181,7 +182,9 @@ def _message_row(message: etree._Element, waiting: Mapping[str, deque[int]]) -> 
             key = data.get(name, "").strip()
             rows = waiting.get(key) if key else None
             if rows:
-                return rows.popleft(), data.get("key", "")
+                # The last row stays: another message on it agrees, or makes it contradictory.
+                row = rows[0] if len(rows) == 1 else rows.popleft()
+                return row, data.get("key", "")
     return None
 
 

@@ -1,0 +1,47 @@
+"""Mock time: the loop's own clock, run faster and pinned to a date."""
+
+import anyio
+
+DEFAULT_EPOCH_S = 1_767_614_400.0
+"""2026-01-05 12:00:00 UTC, a Monday noon: where mock time starts unless told otherwise."""
+
+
+class Clock:
+    """Both readings of mock time: seconds since the start, and seconds since 1970.
+
+    It reads `anyio.current_time`, so it is virtual where the loop's clock is. `scale` is how many mock
+    seconds pass in a second of the loop. It starts by itself at its first reading.
+    """
+
+    __slots__ = ("_epoch0_s", "_t0", "scale")
+
+    def __init__(self, *, scale: float = 1.0, epoch0_s: float = DEFAULT_EPOCH_S) -> None:
+        """Keep the pace and the date to start from."""
+        self.scale = scale
+        self._epoch0_s = epoch0_s
+        self._t0: float | None = None
+
+    def start(self) -> None:
+        """Pin the start to now; needs a running loop."""
+        if self._t0 is None:
+            self._t0 = anyio.current_time()
+
+    def now_s(self) -> float:
+        """Return the mock seconds since the start."""
+        if self._t0 is None:
+            self._t0 = anyio.current_time()
+            return 0.0
+        return (anyio.current_time() - self._t0) * self.scale
+
+    def wall_s(self) -> float:
+        """Return the mock date as seconds since 1970."""
+        return self._epoch0_s + self.now_s()
+
+    def wall_at(self, now_s: float) -> float:
+        """Return the mock date of a reading of `now_s`."""
+        return self._epoch0_s + now_s
+
+    async def sleep(self, mock_s: float) -> None:
+        """Sleep so many mock seconds."""
+        if mock_s > 0:
+            await anyio.sleep(mock_s / self.scale)

@@ -1,0 +1,56 @@
+"""The checks, one command: `nox` runs all of them, `nox -s unit` the quick ones.
+
+They run in the environment nox itself is in: `pip install -e '.[dev]'` is all the setup there is.
+"""
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.error_on_missing_interpreters = True
+
+
+def _python(session: nox.Session, *arguments: str) -> None:
+    session.run("python", "-m", *arguments, external=True)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and format."""
+    _python(session, "ruff", "check", ".")
+    _python(session, "ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types, strictly."""
+    _python(session, "mypy")
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """The house's floors: imports go down only."""
+    session.run("lint-imports", external=True)
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """No time, no I/O."""
+    _python(session, "pytest", "tests/unit", "tests/golden", *session.posargs)
+
+
+@nox.session
+def sim(session: nox.Session) -> None:
+    """Virtual time: engine against mock in one process."""
+    _python(session, "pytest", "tests/sim", *session.posargs)
+
+
+@nox.session
+def contract(session: nox.Session) -> None:
+    """Real sockets, files and processes."""
+    _python(session, "pytest", "tests/contract", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """What documents claim, and the examples in docstrings."""
+    _python(session, "pytest", "tests/docs", *session.posargs)

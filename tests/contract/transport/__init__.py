@@ -1,0 +1,1 @@
+"""What the transport says of each failure, against what a server really saw."""

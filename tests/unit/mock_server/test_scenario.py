@@ -1,0 +1,72 @@
+"""Scenarios are checked data, and say in one line what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from mock_server.scenario import Scenario, ScenarioError, load_scenario, parse_scenario, scenario_names
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_each_scenario_that_comes_along_loads(name: str) -> None:
+    """Every file of the folder is a scenario of its own name, with a description."""
+    scenario = load_scenario(name)
+
+    assert scenario.name == name
+    assert scenario.description
+
+
+def test_the_scenarios_that_documents_promise_are_there() -> None:
+    """The names that others rely on."""
+    promised = {"default", "seeds", "fast", "exact-limits", "one-slow-company", "shared-slots"}
+
+    assert promised <= set(scenario_names())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("seeed = 3", "x.toml: seeed: unknown key, did you mean seed?"),
+        ("[latency]\nslotz = 3", "x.toml: latency.slotz: unknown key, did you mean slots?"),
+        ("[latency.insert]\nrow_ms = 3", "x.toml: latency.insert.row_ms: unknown key, did you mean row_s?"),
+        ("[company.1001]\nslow = 2.0", "x.toml: company.1001.slow: unknown key, did you mean slower?"),
+        ('[[faults]]\nkind = "slow"\nevry = 2', "x.toml: faults.0.evry: unknown key, did you mean every?"),
+        ("companies = 0", "x.toml: companies: input should be greater than 0"),
+        ("seed = ", "x.toml: not TOML: "),
+    ],
+)
+def test_a_wrong_scenario_is_refused_in_one_line(text: str, says: str) -> None:
+    """The line has the file, the key and the nearest key."""
+    with pytest.raises(ScenarioError) as failure:
+        parse_scenario(text, source="x.toml", name="x")
+
+    assert str(failure.value).startswith(says)
+    assert "\n" not in str(failure.value)
+
+
+def test_an_unknown_name_suggests_the_nearest() -> None:
+    """A slip of a finger is answered with the name that was meant."""
+    with pytest.raises(ScenarioError, match="fats: no such scenario, did you mean fast"):
+        load_scenario("fats")
+
+
+def test_a_scenario_is_read_from_a_file(tmp_path: Path) -> None:
+    """A path works where a name does; the name is the file's."""
+    path = tmp_path / "mine.toml"
+    path.write_text("companies = 3\n")
+
+    scenario = load_scenario(path)
+
+    assert (scenario.name, scenario.companies) == ("mine", 3)
+
+
+def test_a_missing_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(ScenarioError, match=r"gone\.toml: cannot be read: No such file"):
+        load_scenario(tmp_path / "gone.toml")
+
+
+def test_a_scenario_does_not_change() -> None:
+    """What travels is frozen."""
+    with pytest.raises(ValueError, match="frozen"):
+        Scenario().seed = 3
