@@ -1,9 +1,10 @@
 """The application: one request in, one reply out, in the order the platform works."""
 
+import re
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from email.utils import formatdate
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from mock_server import batch, rest, xml_upload
@@ -25,6 +26,7 @@ HANG_UP = "mock.hang_up"
 
 _MAINTENANCE = b"<!DOCTYPE html><html><body><h1>We are working on it</h1><p>Please come back later.</p></body></html>"
 _REFUSED = 429
+_HOST = re.compile(rb"[A-Za-z0-9.:_\[\]-]{1,255}")
 
 
 def create_app(
@@ -149,11 +151,14 @@ class _Exchange:
             target = Route("xml", xml_upload.company_of(query) or CURRENT, resource="xml")
         self._company, self._resource = target.company, target.resource
         self._endpoint = _endpoint(target, scope["method"])
-        host = headers.get(b"host", b"mock").decode("latin-1")
         asked = Asked(
-            scope["method"], query, body, f"{scope['scheme']}://{host}", headers.get(b"content-type", b""),
-            headers.get(b"prefer", b"").lower(),
-        )  # fmt: skip
+            method=scope["method"],
+            query=query,
+            body=body,
+            base=_base(scope["scheme"], headers.get(b"host", b"")),
+            content_type=headers.get(b"content-type", b""),
+            prefer=headers.get(b"prefer", b"").lower(),
+        )
         refused = self._app.refuses(headers.get(b"authorization", b""))
         if refused is not None:
             return refused
@@ -305,6 +310,12 @@ class _Exchange:
             tally.errors += 1
         took_s = world.clock.now_s() - self._at_s
         world.calls.append((self._at_s, self._company, self._endpoint, self._rows, self._status, took_s))
+
+
+@lru_cache(maxsize=256)
+def _base(scheme: str, host: bytes) -> str:
+    """Return what addresses in replies begin with; a host that is no host is not repeated."""
+    return f"{scheme}://{host.decode()}" if _HOST.fullmatch(host) else f"{scheme}://mock"
 
 
 def _endpoint(target: Route, method: str) -> Endpoint:

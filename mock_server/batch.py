@@ -94,7 +94,7 @@ def _check(world: World, book: Book, operations: ChangeSet) -> list[_Plan] | str
                 plan = world.rules.exists("Code")
             codes.add(code)
         if isinstance(plan, Refusal):
-            text = error_body(plan.text, world.scenario.language).decode()
+            text = error_body(plan.text, plan.language).decode()
             return f"{_PART}{_named(operation)}\r\n{_http(plan.status, text)}"
         plans.append(plan)
     return plans
@@ -119,7 +119,7 @@ def _single(world: World, route: Route, asked: Asked, operation: Operation) -> s
     _, head, _ = operation
     target, query = part_route(head.target, route.company)
     if head.method != "GET":
-        body = error_body(f"{STREAM_ERROR} A write stands inside a change set.").decode()
+        body = error_body(f"{STREAM_ERROR} A write stands inside a change set.", "en").decode()
         return f"{_PART}{_named(operation)}\r\n{_http(400, body)}"
     if target.kind in {"none", "batch", "xml"}:
         done = error(404, "Resource not found.")

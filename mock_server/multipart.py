@@ -213,7 +213,7 @@ def _operations(blocks: list[bytes]) -> ChangeSet:
         if gap and mime.startswith(usual):
             content_id = mime[length:]
             head = request_head(head_bytes)
-            if head is not None and head.length == len(body) and b"\n" not in content_id:
+            if head is not None and head.length == len(body) and content_id.isalnum():
                 found.append((content_id, head, body))
                 continue
         found.append(_operation(block))

@@ -114,8 +114,7 @@ def _comparable(value: object, kind: str) -> object:
     if value is None:
         return None
     if kind == "date":
-        text = str(value)
-        return int(text[6:-2]) if text.startswith("/Date(") else epoch_ms(text)
+        return epoch_ms(value)
     if kind == "text":
         return str(value).rstrip(" ")
     if kind == "guid":

@@ -48,15 +48,15 @@ class Asked:
     prefer: bytes = b""
 
 
-def error_body(text: str, language: str = "en") -> bytes:
+def error_body(text: str, language: str) -> bytes:
     """Return the JSON of an error."""
     return orjson.dumps({"error": {"code": "", "message": {"lang": language, "value": text}}})
 
 
-def error(status: int, text: str, *, reason: str = "") -> Reply:
+def error(status: int, text: str, *, reason: str = "", language: str = "en") -> Reply:
     """Return a reply that says what is wrong; `reason` goes into the header of that name."""
     headers = [(b"reason", reason.encode())] if reason else []
-    return Reply(status, error_body(text), headers=headers)
+    return Reply(status, error_body(text, language), headers=headers)
 
 
 def as_json(value: object, status: int = 200) -> Reply:

@@ -71,6 +71,8 @@ def check_new(world: World, book: Book, body: bytes) -> tuple[str, bytes] | Refu
         return refusal
     code = row.get("Code")
     code = code.strip() if code else ""
+    if not code.isprintable():
+        return Refusal(400, "Invalid: Code")
     if code in book.index and world.unique_code:
         return world.rules.exists("Code")
     return code, body
@@ -81,7 +83,7 @@ def create(world: World, route: Route, asked: Asked) -> Reply:
     book = world.ledger.book(route.company)
     checked = check_new(world, book, asked.body)
     if isinstance(checked, Refusal):
-        return error(checked.status, checked.text)
+        return error(checked.status, checked.text, language=checked.language)
     code, row = checked
     number = book.add(code or book.free_code(), row)
     address = f"{asked.base}/api/v1/{book.company}/crm/Accounts(guid'{book.guid(number)}')".encode()
@@ -129,7 +131,7 @@ def change(world: World, route: Route, asked: Asked) -> Reply:
     """Update or delete a row; fields that are not sent stay."""
     number = check_change(world, route, asked)
     if isinstance(number, Refusal):
-        return error(number.status, number.text)
+        return error(number.status, number.text, language=number.language)
     book = world.ledger.book(route.company)
     if asked.method == "DELETE":
         book.delete(number)

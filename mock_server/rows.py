@@ -1,5 +1,6 @@
 """Rows: an account's fields, as JSON and as XML write them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -58,6 +59,7 @@ _XML_PATHS: Mapping[str, str] = MappingProxyType({
 """Where a field stands in an XML account. A path that is not here is kept as it is, with `xml:` before it."""
 
 _IGNORED = frozenset({"@code", "@ID", "Address@type", "Address@default", "Address@ID"})
+_EPOCH = re.compile(r"/Date\((-?\d{1,15})\)/")
 _FORGIVING = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
 
 
@@ -103,23 +105,30 @@ def _typed(name: str, text: str) -> object:
     if name in BOOLEANS:
         return text.lower() in {"1", "true"}
     if name in BYTES or name in INTEGERS:
-        return int(text) if text.isdecimal() else int(text.lower() == "true")
+        return int(text) if text.isdecimal() and len(text) < 10 else int(text.lower() == "true")
     if name in DOUBLES:
-        try:
-            return float(text)
-        except ValueError:
-            return text
+        return _number(text)
     if name in DATES:
         return text if "T" in text else f"{text}T00:00:00"
     return text
 
 
+def _number(value: object) -> object:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def epoch_ms(text: object) -> int | None:
-    """Read an ISO date as milliseconds since 1970, as if it were UTC; None where it is no date.
+    """Read a date, ISO or as replies write it, as milliseconds since 1970 UTC; None where it is none.
 
     >>> epoch_ms("2014-02-12T00:00:00")
     1392163200000
     """
+    found = _EPOCH.fullmatch(str(text))
+    if found is not None:
+        return int(found[1])
     try:
         moment = datetime.fromisoformat(str(text))
         return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
@@ -136,6 +145,4 @@ def shown(name: str, value: object) -> object:
     if name in DATES:
         ms = epoch_ms(value)
         return value if ms is None else f"/Date({ms})/"
-    if name in DOUBLES and isinstance(value, str):
-        return float(value)
-    return value
+    return _number(value) if name in DOUBLES else value

@@ -65,29 +65,31 @@ class Refusal:
 
     status: int
     text: str
+    language: str = "en"
 
 
 class Rules:
     """Checks rows, and words what is wrong with them."""
 
-    __slots__ = ("_mandatory_status", "_texts")
+    __slots__ = ("_language", "_mandatory_status", "_texts")
 
     def __init__(self, *, language: Language, mandatory_status: int) -> None:
         """Choose the words and the status of a missing field."""
         self._texts = _TEXTS[language]
+        self._language = language
         self._mandatory_status = mandatory_status
 
     def missing(self, field: str) -> Refusal:
         """Refuse for want of a field."""
-        return Refusal(self._mandatory_status, self._texts["mandatory"].format(field=field))
+        return Refusal(self._mandatory_status, self._texts["mandatory"].format(field=field), self._language)
 
     def exists(self, field: str) -> Refusal:
         """Refuse a key that is taken; the platform answers 500 here."""
-        return Refusal(500, self._texts["exists"].format(field=field))
+        return Refusal(500, self._texts["exists"].format(field=field), self._language)
 
     def not_found(self, field: str) -> Refusal:
         """Refuse a reference to nothing."""
-        return Refusal(400, self._texts["not-found"].format(field=field))
+        return Refusal(400, self._texts["not-found"].format(field=field), self._language)
 
     def new(self, row: Fields) -> Refusal | None:
         """Check a row that is to be created."""
@@ -112,7 +114,7 @@ class Rules:
 
     def too_long(self, field: str, cap: int) -> Refusal:
         """Refuse a text that does not fit."""
-        return Refusal(400, self._texts["long"].format(field=field, cap=cap))
+        return Refusal(400, self._texts["long"].format(field=field, cap=cap), self._language)
 
     def _unusual(self, name: str, value: object) -> Refusal | None:
         if name not in KNOWN:
@@ -134,7 +136,7 @@ def _fits(kind: str, value: object) -> bool:
         return False  # what fits without being text is usual
     match kind:
         case "Edm.DateTime":
-            return value.startswith("/Date(") or _is_date(value)
+            return _is_date(value)
         case "Edm.Double":
             return _is_decimal(value)
         case _:

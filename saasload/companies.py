@@ -30,7 +30,7 @@ async def read_companies(
         reply = await send(Request("GET", path, headers))
         first = first or reply
         page, following = _page(reply, profile)
-        found += [_company(fields, profile.companies.code) for fields in page]
+        found += [_company(code, fields) for code, fields in page]
         if not following:
             return found, first
         target = urlsplit(following)
@@ -39,7 +39,7 @@ async def read_companies(
     raise TargetError(message)
 
 
-def _page(reply: Reply, profile: PlatformProfile) -> tuple[list[Mapping[str, Any]], str]:
+def _page(reply: Reply, profile: PlatformProfile) -> tuple[list[tuple[object, Mapping[str, Any]]], str]:
     """Take a page of a verbose JSON collection: `d.results` and `d.__next`, or a bare `d` list."""
     if reply.status in profile.answers.sign_in:
         message = f"the target does not accept the token (HTTP {reply.status}); set {profile.token_env} to a valid one"
@@ -51,14 +51,13 @@ def _page(reply: Reply, profile: PlatformProfile) -> tuple[list[Mapping[str, Any
         data = orjson.loads(reply.body)["d"]
         rows = data["results"] if isinstance(data, dict) else data
         following = data.get("__next", "") if isinstance(data, dict) else ""
-        if not all(isinstance(row, dict) and profile.companies.code in row for row in rows):
-            raise TypeError
+        codes = [row[profile.companies.code] for row in rows]
     except (ValueError, KeyError, TypeError) as error:
         message = f"the list of companies: not what profile {profile.name} expects; is it the right profile?"
         raise TargetError(message) from error
-    return rows, following
+    return list(zip(codes, rows, strict=True)), following
 
 
-def _company(fields: Mapping[str, Any], code: str) -> CompanyInfo:
+def _company(code: object, fields: Mapping[str, Any]) -> CompanyInfo:
     plain = {name: value for name, value in fields.items() if not isinstance(value, dict | list)}
-    return CompanyInfo(str(fields[code]).strip(), plain)
+    return CompanyInfo(str(code).strip(), plain)

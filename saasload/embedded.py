@@ -33,7 +33,9 @@ async def embedded_server(time_scale: float) -> AsyncIterator[Embedded]:
     command = [sys.executable, "-m", "mock_server", "--port", "0", "--announce", "--die-with-stdin",
                "--time-scale", str(time_scale)]  # fmt: skip
     # a session of its own: Ctrl-C is for us, the server has to answer what is on the wire
-    async with await anyio.open_process(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True) as child:
+    async with await anyio.open_process(
+        command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+    ) as child:
         try:
             yield Embedded(await _announced(child), time_scale)
         finally:

@@ -136,7 +136,9 @@ async def _push(prepared: Prepared, url: str, folder: Path, around: Surroundings
         try:
             known, first = await read_companies(sender.send, prepared.profile)
         except TransportError as error:
-            hint = "is the server running, and is the address right?" if isinstance(error, NotSentError) else "try again"
+            hint = (
+                "is the server running, and is the address right?" if isinstance(error, NotSentError) else "try again"
+            )
             raise TargetError(f"{error}; {hint}") from error
         clock = around.clock or Clock.real(_time_scale(prepared, first))
         picked = pick_companies(known, job.companies, job.partitions, read_text=_read_text)
@@ -329,7 +331,7 @@ def _settle_refused(spool: Spool, book: Book, column: str | None) -> None:
             rows = batch.column("__row__").to_pylist()
             values = batch.column(column).to_pylist() if column is not None else [None] * len(rows)
             notes = {
-                row: Note(reason, problems.get(row) or _refusal(reason, value), column or "")
+                row: Note(reason, problems.get(row) or _refusal(reason, value), "" if row in problems else column or "")
                 for row, value in zip(rows, values, strict=True)
             }
             outcomes = Outcomes(rows, [RowStatus.REJECTED] * len(rows), [""] * len(rows), notes)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, NonNegativeInt, PositiveInt, SecretStr, ValidationError
 
 from saasload.errors import UsageError
+from saasload.names import nearest
 from saasload.profile import Mode, Seconds, Strict
 
 EMBEDDED = "embedded"
@@ -22,7 +23,7 @@ class Job(Strict):
     """
 
     source: Path
-    source_format: Literal["parquet", "csv"] | None = None
+    format: Literal["parquet", "csv"] | None = None
     to: str = EMBEDDED
     profile: str = "mock"
     entity: str = "Account"
@@ -51,9 +52,18 @@ def make_job(**arguments: object) -> Job:
     try:
         return Job.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{option_name(name)}: {first['msg'].lower()}") from error
+        raise UsageError(_complaint(error, given)) from error
+
+
+def _complaint(error: ValidationError, given: Mapping[str, object]) -> str:
+    """Put the first thing that is wrong into one line; a token's value is not repeated."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else "job"
+    value = "" if name == "token" else f" {given.get(name)}"
+    if name == "mode":
+        return f"{option_name(name)}{value}: {nearest(str(given[name]), get_args(Mode))}"
+    message = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return f"{option_name(name)}{value}: must be {message}"
 
 
 def option_name(name: str) -> str:
@@ -62,4 +72,4 @@ def option_name(name: str) -> str:
     >>> option_name("per_company")
     '--per-company'
     """
-    return "--" + name.replace("_", "-")
+    return "--field" if name == "fields" else "--" + name.replace("_", "-")

@@ -44,7 +44,7 @@ def prepare(job: Job) -> Prepared:
     mode = _mode(job, entity)
     wire = wire_format(profile, entity, mode)
     _bound(job, wire)
-    source = open_source(job.source, format=job.source_format)
+    source = open_source(job.source, format=job.format)
     company = company_column(source.columns, job.partition_by)
     fields = _fields(job, entity, source, company)
     if wire.needs_key and entity.key not in fields:
@@ -63,7 +63,9 @@ def _mode(job: Job, entity: EntitySpec) -> Mode:
     if job.mode is None:
         return entity.modes[0]
     if job.mode not in entity.modes:
-        message = f"--mode {job.mode}: {job.entity} cannot travel so; profile {job.profile} has {', '.join(entity.modes)}"
+        message = (
+            f"--mode {job.mode}: {job.entity} cannot travel so; profile {job.profile} has {', '.join(entity.modes)}"
+        )
         raise UsageError(message)
     return job.mode
 
@@ -92,7 +94,9 @@ def _fields(job: Job, entity: EntitySpec, source: Source, company: str | None) -
             message = f"--field {field}={column}: {job.entity} has no such field; {nearest(field, entity.fields)}"
             raise UsageError(message)
         if column not in source.columns:
-            message = f"--field {field}={column}: {job.source.name} has no such column; {nearest(column, source.columns)}"
+            message = (
+                f"--field {field}={column}: {job.source.name} has no such column; {nearest(column, source.columns)}"
+            )
             raise UsageError(message)
     mapped = set(job.fields.values())
     folded = {column.strip().casefold(): column for column in source.columns if column not in mapped | {company}}

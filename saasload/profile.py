@@ -146,7 +146,7 @@ class PlatformProfile(Strict):
 
     name: str
     title: str = ""
-    token_env: str = "SAASLOAD_TOKEN"
+    token_env: str = "SAASLOAD_TOKEN"  # noqa: S105 the name of a variable, not a token
     practice_token: str | None = None
     time_scale_header: str | None = None
     keepalive_s: Seconds = 4.0

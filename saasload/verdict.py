@@ -74,7 +74,9 @@ def in_doubt(call: Call, note: Note) -> Settle:
     return Settle(all_rows(call.rows, RowStatus.IN_DOUBT, note))
 
 
-def on_reply(call: Call, reply: Reply, wire: WireFormat, answers: Answers) -> Verdict:
+def on_reply(  # noqa: PLR0911 one exit a row of the table
+    call: Call, reply: Reply, wire: WireFormat, answers: Answers
+) -> Verdict:
     """Judge a call that was answered."""
     if 200 <= reply.status < 300:
         return _on_success(call, reply, wire)

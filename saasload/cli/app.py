@@ -4,11 +4,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-import click
 import typer
 
 from saasload.cli import load, practice
 from saasload.errors import SaasloadError
+
+# typer brings its own copy of click since 0.20, so click's classes are taken from where typer has them.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 USAGE = 2
 STOPPED_EARLY = 3
@@ -40,13 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. Every error is one line on stderr."""
     try:
         result = typer.main.get_command(app).main(arguments, prog_name="saasload", standalone_mode=False)
-    except click.exceptions.Exit as leave:
+    except typer.Exit as leave:
         return leave.exit_code
-    except click.exceptions.Abort:
-        return _said("interrupted before anything was sent", INTERRUPTED)
-    except click.ClickException as error:
-        return _said(error.format_message().replace("\n", " ").rstrip("."), USAGE, hint=True)
-    except KeyboardInterrupt:
+    except _UsageError as error:
+        return _usage(error)
+    except (KeyboardInterrupt, typer.Abort):
         return _said("interrupted before anything was sent", INTERRUPTED)
     except SaasloadError as error:
         return _said(str(error), USAGE)
@@ -56,7 +56,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _said(line: str, code: int, *, hint: bool = False) -> int:
-    more = " (see --help)" if hint else ""
-    sys.stderr.write(f"saasload: {line}{more}\n")
+def _usage(error: Exception) -> int:
+    """Say what is wrong with the arguments; a bare `saasload` is answered with the help it asks for."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
+        sys.stderr.write(context.get_help() + "\n")
+        return USAGE
+    words = getattr(error, "format_message", error.__str__)()
+    name = context.command_path if context is not None else "saasload"
+    return _said(" ".join(str(words).split()).rstrip(".") + f"; see {name} --help", USAGE)
+
+
+def _said(line: str, code: int) -> int:
+    sys.stderr.write(f"saasload: {line}\n")
     return code

@@ -49,7 +49,9 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
     drain_s: Annotated[float, typer.Option(help="After Ctrl-C, wait so long for calls on the wire.")] = 30.0,
     time_scale: Annotated[float | None, typer.Option(help="How much faster time runs at a mock server.")] = None,
     runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path(".saasload/runs"),
-    run: Annotated[str | None, typer.Option(help="A name for the run. Without it: date, time and four letters.")] = None,
+    run: Annotated[
+        str | None, typer.Option(help="A name for the run. Without it: date, time and four letters.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary; errors only.")] = False,
 ) -> int:
@@ -71,7 +73,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         rows_per_call=rows_per_call,
         bytes_per_call=bytes_per_call,
         fields=_pairs(field or []),
-        source_format=source_format,
+        format=source_format,
         deadline_s=deadline_s,
         max_wait_s=max_wait_s,
         drain_s=drain_s,

@@ -14,7 +14,9 @@ def sample(
     rows: Annotated[int, typer.Option(min=0, help="How many customers.")] = 10_000,
     companies: Annotated[int, typer.Option(min=1, help="Over how many companies, numbered from 1001.")] = 100,
     seed: Annotated[int, typer.Option(help="The same seed makes the same file.")] = 1,
-    skew: Annotated[float, typer.Option(min=0.0, help="Zipf exponent of the companies' sizes; 0 makes them equal.")] = 0.0,
+    skew: Annotated[
+        float, typer.Option(min=0.0, help="Zipf exponent of the companies' sizes; 0 makes them equal.")
+    ] = 0.0,
     order: Annotated[str, typer.Option(help="shuffled, sorted (by company) or dealt.")] = "shuffled",
 ) -> int:
     """Write a realistic file of customers to try with.

@@ -99,10 +99,14 @@ def progress_words(live: Live) -> str:
 def summary_lines(report: Report) -> list[str]:
     """Put a report into a few lines for a person."""
     lines = [
-        f"{report.read:,} read = {report.accepted:,} accepted + {report.rejected:,} rejected + "
-        f"{report.in_doubt:,} in doubt + {report.unsent:,} unsent",
-        f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {report.parallel} parallel, in "
-        f"{report.duration_s:,.1f} s: {report.rows_per_hour:,} rows an hour{_there(report)}",
+        (
+            f"{report.read:,} read = {report.accepted:,} accepted + {report.rejected:,} rejected + "
+            f"{report.in_doubt:,} in doubt + {report.unsent:,} unsent"
+        ),
+        (
+            f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {report.parallel} parallel, in "
+            f"{report.duration_s:,.1f} s: {report.rows_per_hour:,} rows an hour{_there(report)}"
+        ),
     ]
     if report.reasons:
         found = ", ".join(f"{reason} {number:,}" for reason, number in list(report.reasons.items())[:6])

@@ -73,7 +73,7 @@ class FixedWindow:
         into = there % self._period
         if into < self._margin and self._place > 0:
             return now + self._margin - into
-        if into > self._period - self._margin:
+        if into >= self._period - self._margin:
             return now + self._period - into + self._margin
         if self._used < self._calls:
             return now
@@ -90,7 +90,7 @@ class FixedWindow:
         there = now + self._offset
         self._turn(there)
         self._open -= 1
-        self._late += there % self._period > self._period - self._margin
+        self._late += there % self._period >= self._period - self._margin
 
     def _turn(self, there: float) -> None:
         place = math.floor(there / self._period)

@@ -62,9 +62,7 @@ def _all_batches(spool: Spool) -> Iterator[tuple[Any, Company]]:
             yield batch, Company(company)
 
 
-def _sort_out(
-    batch: Any, book: Book, writers: Mapping[int, TableWriter], schema: Any, unsent: Note
-) -> None:
+def _sort_out(batch: Any, book: Book, writers: Mapping[int, TableWriter], schema: Any, unsent: Note) -> None:
     rows = batch.column(ROW_COLUMN).to_pylist()
     statuses = [book.statuses[row] for row in rows]
     for status, writer in writers.items():

@@ -31,10 +31,10 @@ def make_run_folder(runs: Path, run: str) -> Path:
         probe = folder / ".probe"
         probe.write_bytes(b"")
         probe.unlink()
-    except FileExistsError as error:
-        message = f"{folder}: exists already; give the run another name"
-        raise UsageError(message) from error
     except OSError as error:
+        if folder.exists():
+            message = f"{folder}: exists already; give the run another name"
+            raise UsageError(message) from error
         message = f"{folder}: cannot be written: {os.strerror(error.errno or 0).lower()}; choose another with --runs"
         raise RunFolderError(message) from error
     return folder

@@ -14,12 +14,9 @@ import pyarrow.csv as pacsv
 
 from saasload.errors import UsageError
 from saasload.source.base import BATCH_ROWS, SourceBatch, check_columns
-from saasload.source.csv_exact import exact_batches, is_text, records
+from saasload.source.csv_exact import SENTINEL, exact_batches, first_record, is_text
 
 _BLOCK_BYTES = 1 << 20
-# pyarrow takes a quote that is never closed for the end of the file. A row of our own at the end shows it:
-# either it arrives as a row, or something swallowed it.
-_SENTINEL = "\x1esaasload end\x1e"
 
 
 class CsvSource:
@@ -61,8 +58,7 @@ class _SwallowedError(Exception):
 
 def _header(path: Path) -> list[str]:
     """Read the names of the columns, or say what is wrong with them."""
-    with records(path) as rows:
-        header = next(rows, None)
+    header = first_record(path)
     if header is None:
         message = f"{path.name}: no header, only empty lines; the first line must name the columns"
         raise UsageError(message)
@@ -86,7 +82,7 @@ def _fast_batches(path: Path, schema: Any) -> Iterator[Any]:
     """Yield the rows by pyarrow, in blocks; `ArrowInvalid` or `_SwallowedError` where it cannot tell."""
     width = len(schema.names)
     with path.open("rb") as file:
-        tail = b"\n" + ",".join([_SENTINEL] * width).encode() + b"\n"
+        tail = b"\n" + ",".join([SENTINEL] * width).encode() + b"\n"
         reader = pacsv.open_csv(
             _Tailed(file, tail),
             # the header is read as a row too: the reader then removes a mark at the start of the file, and only there
@@ -121,7 +117,7 @@ def _without_ends(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _is_sentinel(row: Any) -> bool:
     """Whether this one row is ours."""
-    return all(pc.equal(column, _SENTINEL)[0].as_py() is True for column in row.columns)
+    return all(pc.equal(column, SENTINEL)[0].as_py() is True for column in row.columns)
 
 
 class _Tailed:

@@ -83,7 +83,8 @@ def _transport(target: httpx.URL, parallel: int, app: App | None, network: Netwo
     limits = httpx.Limits(
         max_connections=parallel, max_keepalive_connections=min(parallel, 20), keepalive_expiry=network.keepalive_s
     )
-    tls = tls_context(network) if target.scheme == "https" else ssl.create_default_context()
+    # for a plain target a context that trusts nobody: httpx would load its own, by its own reading of the environment
+    tls = tls_context(network) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncHTTPTransport(verify=tls, proxy=proxy_for(target, network), limits=limits, trust_env=False)
 
 

@@ -56,10 +56,12 @@ class BatchFormat:
     def encode(self, table: Table, company: Company) -> Sequence[bytes]:
         """Encode each row as a change-set part, with its own change set around it where rows stand alone."""
         opening, closing = (_OPEN_SET, _CLOSE_SET) if self._alone else (b"", b"")
-        before = opening + (
-            f"--{CHANGE_SET}\r\nContent-Type: application/http\r\n"
-            "Content-Transfer-Encoding: binary\r\nContent-ID: "
-        ).encode()
+        before = (
+            opening
+            + (
+                f"--{CHANGE_SET}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: "
+            ).encode()
+        )
         path = address(self._part_path, company)
         between = (
             f"\r\n\r\nPOST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"

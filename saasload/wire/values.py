@@ -136,7 +136,7 @@ def _is_text(array: Any) -> bool:
 def _misfit(array: Any, _wanted: str) -> _Converted:
     """Refuse every value there is, for a column whose type cannot become the field's."""
     present = pc.is_valid(array).to_pylist()
-    return _Converted([None] * len(array), True, [place for place, there in enumerate(present) if there], array)
+    return _Converted([None] * len(array), absent=True, misfits=[place for place, there in enumerate(present) if there])
 
 
 def _listed(array: Any, misfits: Sequence[int] = ()) -> _Converted:
@@ -145,7 +145,7 @@ def _listed(array: Any, misfits: Sequence[int] = ()) -> _Converted:
 
 def _places(mask: Any) -> list[int]:
     """Return the positions at which a boolean array is true."""
-    return pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()  # type: ignore[no-any-return]
+    return pc.indices_nonzero(pc.fill_null(mask, fill_value=False)).to_pylist()  # type: ignore[no-any-return]
 
 
 def _matching(array: Any, pattern: str) -> tuple[Any, list[int]]:
@@ -153,7 +153,7 @@ def _matching(array: Any, pattern: str) -> tuple[Any, list[int]]:
     array = pc.if_else(pc.equal(array, ""), None, array)
     good = pc.match_substring_regex(array, pattern)
     misfits = _places(pc.invert(good))
-    return (pc.if_else(pc.fill_null(good, False), array, None) if misfits else array), misfits
+    return (pc.if_else(pc.fill_null(good, fill_value=False), array, None) if misfits else array), misfits
 
 
 def _as_text(array: Any) -> _Converted:
@@ -173,7 +173,7 @@ def _as_integer(array: Any) -> _Converted:
         array, misfits = _matching(array, r"^[+-]?[0-9]{1,18}$")
         return _listed(pc.cast(pc.replace_substring_regex(array, r"^\+", ""), pa.int64()), misfits)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
-        whole = pc.fill_null(pc.equal(array, pc.floor(array)), False)
+        whole = pc.fill_null(pc.equal(array, pc.floor(array)), fill_value=False)
         misfits = _places(pc.and_(pc.invert(whole), pc.is_valid(array)))
         return _listed(pc.cast(pc.if_else(whole, array, None), pa.int64()), misfits)
     return _misfit(array, "integer")
@@ -252,7 +252,7 @@ def _parsed(array: Any, pattern: str, kind: Any) -> _Converted:
             except pa.ArrowInvalid:
                 misfits.append(place)
                 values[place] = None
-        return _Converted(values, True, misfits, array)
+        return _Converted(values, absent=True, misfits=misfits)
     return _listed(array, misfits)
 
 

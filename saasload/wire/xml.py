@@ -29,7 +29,6 @@ _SPECIAL = re.compile('[&<>"\r\n\t]')
 _REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 
 
-
 @dataclass(slots=True)
 class _Element:
     """One element of the row's template, and the fields that fill it."""
@@ -157,8 +156,7 @@ def _render(element: _Element, columns: Mapping[str, Column]) -> list[str] | Non
     if not inner:
         return [f"{start}{given}/>" if given else "" for given in attributes]
     return [
-        f"{start}{given}>{text}{end}" if given or text else ""
-        for given, text in zip(attributes, inside, strict=True)
+        f"{start}{given}>{text}{end}" if given or text else "" for given, text in zip(attributes, inside, strict=True)
     ]
 
 

@@ -1,6 +1,7 @@
 """How companies share the wire, in virtual time."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -18,7 +19,9 @@ def _ends_s(folder: Path) -> dict[str, float]:
     calls = pq.read_table(folder / "calls.parquet")
     begins = [moment.timestamp() for moment in calls.column("time").to_pylist()]
     first, ends = min(begins), {}
-    for begin, ms, company in zip(begins, calls.column("ms").to_pylist(), calls.column("company").to_pylist(), strict=True):
+    for begin, ms, company in zip(
+        begins, calls.column("ms").to_pylist(), calls.column("company").to_pylist(), strict=True
+    ):
         ends[company] = max(ends.get(company, 0.0), begin - first + ms / 1000.0)
     return ends
 
@@ -30,7 +33,9 @@ def test_one_slow_company_of_ten_delays_no_other(
     source = samples(rows=1000, companies=10)
     fast = "slots = 20\ninsert = { call_s = 0.1 }\n"
     alike = parse_scenario(f"companies = 10\n[latency]\n{fast}", source="alike", name="alike")
-    slow = parse_scenario(f"companies = 10\n[company.1001]\nslower = 10.0\n[latency]\n{fast}", source="slow", name="slow")
+    slow = parse_scenario(
+        f"companies = 10\n[company.1001]\nslower = 10.0\n[latency]\n{fast}", source="slow", name="slow"
+    )
 
     without = _ends_s(simulate(source, alike, mode="insert", **UNLIMITED).folder)
     with_it = _ends_s(simulate(source, slow, mode="insert", **UNLIMITED).folder)
@@ -48,7 +53,7 @@ def test_a_company_has_one_call_on_the_wire_at_a_time(
     calls = pq.read_table(load.folder / "calls.parquet")
     for company in pc.unique(calls.column("company").combine_chunks().dictionary_decode()).to_pylist():
         own = calls.filter(pc.equal(calls.column("company"), company)).sort_by("time").to_pylist()
-        for before, after in zip(own, own[1:], strict=False):
+        for before, after in pairwise(own):
             assert after["time"].timestamp() >= before["time"].timestamp() + before["ms"] / 1000.0 - 0.002
 
 
@@ -82,7 +87,7 @@ def test_the_longest_company_starts_first(simulate: Callable[..., Simulation], s
     load = simulate(source, "shared-slots", mode="insert", parallel=8, **UNLIMITED)
 
     rows = pc.value_counts(pq.read_table(source).column("company")).field("counts").to_pylist()
-    bound_s = max(max(rows), sum(rows) / 8) * 0.0105
+    bound_s = max(*rows, sum(rows) / 8) * 0.0105
     assert load.report.duration_s <= bound_s * 1.05
 
 

@@ -1,5 +1,6 @@
 """The four ways a call can go out, and one way to try each."""
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -49,7 +50,8 @@ async def open_sender(
     network = network or Network()
     if engine is HTTPX:
         limits = httpx.Limits(max_connections=parallel, max_keepalive_connections=parallel)
-        transport = httpx.AsyncHTTPTransport(verify=tls_context(network), limits=limits)
+        tls = tls_context(network) if base_url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        transport = httpx.AsyncHTTPTransport(verify=tls, limits=limits)
         async with httpx.AsyncClient(
             transport=transport, timeout=httpx.Timeout(None, connect=network.connect_s), trust_env=False
         ) as client:

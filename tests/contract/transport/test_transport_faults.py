@@ -153,6 +153,13 @@ def refused() -> Iterator[str]:
 
 
 @contextmanager
+def refused_by_name() -> Iterator[str]:
+    """The same under a name that has an IPv6 and an IPv4 address on most machines: two causes, one line."""
+    with refused() as url:
+        yield url.replace("127.0.0.1", "localhost")
+
+
+@contextmanager
 def full() -> Iterator[str]:
     """A listener whose queue is full: the system drops further connections silently."""
     with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
@@ -174,6 +181,7 @@ def unknown() -> Iterator[str]:
     ("place", "words"),
     [
         pytest.param(refused, "connection refused", id="refused"),
+        pytest.param(refused_by_name, "connection refused", id="refused twice"),
         pytest.param(unknown, "the name cannot be resolved", id="unknown name"),
         pytest.param(full, "no connection in time", id="connect time-out"),
     ],

@@ -82,6 +82,20 @@ def test_an_application_sees_the_whole_request() -> None:
     assert seen == [("POST", "/api/v1/123/crm", b"11", b"mock", POST.body)]
 
 
+@pytest.mark.parametrize(("method", "said"), [("POST", b"0"), ("PUT", b"0"), ("GET", None), ("DELETE", None)])
+def test_an_empty_body_has_a_length_where_one_is_expected(method: str, said: bytes | None) -> None:
+    """A POST without a body says so; a GET says nothing."""
+    seen: list[bytes | None] = []
+
+    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        seen.append(dict(scope["headers"]).get(b"content-length"))
+        await answering(200, b"")(scope, receive, send)
+
+    heard(app, Request(method, "/", {}))
+
+    assert seen == [said]
+
+
 @pytest.mark.parametrize(
     ("raised", "said"),
     [

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import hashlib
+import logging
 import random
 import socket
 import threading
@@ -19,7 +20,7 @@ from saasload.errors import InDoubtError, NotSentError
 from saasload.model import Reply, Request
 from saasload.transport import Sender, open_client
 
-from .engines import POST, Engine, open_sender, send
+from .engines import POST, QUERY_SECRET, TOKEN, Engine, open_sender, send
 from .fault_server import Behave, FaultServer, Wire
 
 HEAD = b"HTTP/1.1 201 Created\r\n"
@@ -97,7 +98,7 @@ def test_cookies_are_not_kept(engine: Engine) -> None:
 
 def test_headers_and_path_arrive_as_given(engine: Engine) -> None:
     """The request's headers win over the sender's; a path that is encoded already is not encoded again."""
-    path = "/a%20b/Customers(guid'1')?$filter=Code%20eq%20'%C3%A9'"
+    path = "/a%20b/Customers(guid%271%27)?$filter=Code%20eq%20'%C3%A9'"
     request = Request("GET", path, {"Accept": "application/xml", "authorization": "Bearer other"})
     with FaultServer(answer(HEAD + length(b""))) as server:
         send(engine, f"{server.url}/v1/", request)
@@ -111,6 +112,48 @@ def test_headers_and_path_arrive_as_given(engine: Engine) -> None:
         "accept-encoding": "gzip, deflate",
         "authorization": "Bearer other",
     }
+
+
+def test_the_senders_headers_win_over_the_usual_ones(ours: Engine) -> None:
+    """A caller that names itself is named so."""
+
+    async def main() -> None:
+        async with open_client(base_url=server.url, parallel=1) as client:
+            await Sender(server.url, client, {"user-agent": "me/1.0"}).send(POST)
+
+    with FaultServer(answer(HEAD + length(b""))) as server:
+        ours.run(main)
+
+        assert server.arrived[0].headers["user-agent"] == "me/1.0"
+
+
+def test_the_client_itself_keeps_no_cookies_and_streams(ours: Engine) -> None:
+    """Other uses of the client, such as signing in, have no session either; a streamed body is sent with its length."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"grant_type="
+        yield b"refresh"
+
+    async def main() -> None:
+        async with open_client(base_url=server.url.replace("127.0.0.1", "localhost"), parallel=1) as client:
+            await client.post("/token", content=pieces())
+            await client.post("/token", content=pieces())
+
+    with FaultServer(answer(HEAD + b"Set-Cookie: session=A; Path=/\r\n" + length(b""))) as server:
+        ours.run(main)
+
+        assert [each.headers.get("cookie") for each in server.arrived] == [None, None]
+        assert [each.body for each in server.arrived] == [b"grant_type=refresh"] * 2
+
+
+def test_a_call_is_not_logged(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    """At the highest level no library logs the address with its query, or the token."""
+    caplog.set_level(logging.DEBUG)
+    with FaultServer(answer(HEAD + length(b""))) as server:
+        send(engine, server.url)
+
+    assert QUERY_SECRET not in caplog.text
+    assert TOKEN not in caplog.text
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 1_000_000, 5_000_000])

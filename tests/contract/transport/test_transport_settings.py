@@ -4,11 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from saasload.errors import ConfigError, InDoubtError, NotSentError, SaasloadError
 from saasload.model import Reply, Request
 from saasload.transport import Network, Sender, open_client
+from saasload.transport.network import bypasses_proxy
 
 from .conftest import Certificate
 from .engines import BODY_SECRET, OURS, POST, TRIO, Engine, open_sender, send
@@ -103,6 +105,21 @@ def test_a_proxy_that_hangs_up_is_never_sent(ours: Engine, monkeypatch: pytest.M
     assert type(error) is NotSentError
 
 
+def test_a_proxy_that_never_answers_is_never_sent(ours: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connect limit covers the tunnel."""
+
+    def behave(wire: Wire) -> None:
+        wire.read()
+        wire.server.closing.wait(5.0)
+
+    with FaultServer(behave) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        (error,) = send(ours, "https://target.example", network=Network(connect_s=0.2))
+
+    assert type(error) is NotSentError
+    assert str(error) == "target.example: no connection in time"
+
+
 @OPENED
 @pytest.mark.parametrize(
     "no_proxy",
@@ -139,6 +156,30 @@ def test_a_target_that_no_proxy_lacks_goes_through_the_proxy(
         send(opened, server.url)
 
         assert (len(proxy.arrived), len(server.arrived)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("entry", "target", "direct"),
+    [
+        ("[::1]", "http://[::1]:8000", True),
+        ("::1/128", "http://[::1]:8000", True),
+        ("[::1]:8000", "http://[::1]:8000", True),
+        ("[::1]:8001", "http://[::1]:8000", False),
+        ("fd00::/8", "http://[fd00::2]", True),
+        ("fd00::/8", "http://10.0.0.1", False),
+        ("10.0.0.0/8", "http://target.example", False),
+        ("example", "http://target.example", True),
+        (".target.example", "http://api.target.example", True),
+        ("*.target.example", "http://API.target.example", True),
+        ("target.example", "http://nottarget.example", False),
+        ("target.example:443", "https://target.example", True),
+        ("target.example:443", "http://target.example", False),
+        (".", "http://target.example", False),
+    ],
+)
+def test_an_entry_of_no_proxy_means_what_curl_means(entry: str, target: str, direct: bool) -> None:
+    """Names with their subdomains, addresses, networks, ports."""
+    assert bypasses_proxy(httpx.URL(target), entry) is direct
 
 
 @OPENED

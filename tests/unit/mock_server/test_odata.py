@@ -60,7 +60,8 @@ def test_a_filter_that_cannot_be_read_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [b"$top=x", b"$skip=-1", b"$select=Nope", b"$what=1", b"$filter=%ff", b"$top=1&$top=2", b"$orderby=Code%20up"]
+    "raw",
+    [b"$top=x", b"$skip=-1", b"$select=Nope", b"$what=1", b"$filter=%ff", b"$top=1&$top=2", b"$orderby=Code%20up"],
 )
 def test_an_option_that_cannot_be_read_is_refused(raw: bytes) -> None:
     """Unknown options, names and numbers."""

@@ -31,7 +31,8 @@ def test_a_new_row_is_checked(row: dict[str, Any], refusal: Refusal | None) -> N
     ("field", "value"),
     [
         ("Name", 5), ("IsSales", "yes"), ("IsSales", 1), ("StartDate", "31-01-2026"), ("CreditLineSales", "ten"),
-        ("Nmae", "A"), ("SecurityLevel", "1"), ("BankAccounts", {}), ("Parent", 3), ("IsMailing", True),
+        ("Nmae", "A"),
+        ("StartDate", "/Date(x)/"), ("SecurityLevel", "1"), ("BankAccounts", {}), ("Parent", 3), ("IsMailing", True),
     ],
 )  # fmt: skip
 def test_a_wrong_type_or_name_is_an_error_of_the_stream(field: str, value: object) -> None:
@@ -54,5 +55,5 @@ def test_the_language_and_the_status_are_the_scenarios() -> None:
     """Texts come in the user's language."""
     dutch = Rules(language="nl", mandatory_status=500)
 
-    assert dutch.new({}) == Refusal(500, "Verplicht: Name")
-    assert dutch.exists("Code") == Refusal(500, "Gegeven bestaat reeds: Code")
+    assert dutch.new({}) == Refusal(500, "Verplicht: Name", "nl")
+    assert dutch.exists("Code") == Refusal(500, "Gegeven bestaat reeds: Code", "nl")

@@ -1,0 +1,1 @@
+"""Bytes out of rows, and outcomes out of bytes."""
