@@ -7,17 +7,17 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from saasload.job import make_job
-from saasload.model import Call, Company, Request
-from saasload.prepare import prepare
+from saasload.model import Call, Company, Outcomes, Request
+from saasload.profile import load_profile
 from saasload.sample import write_sample
 from saasload.source.partition import ByColumn
+from saasload.source.readers import open_source
 from saasload.source.spool import open_spool, write_spool
+from saasload.wire import FORMATS
 from saasload.wire.cut import cut
 from saasload.wire.render import render
 
@@ -33,21 +33,23 @@ class Ready:
 
 
 def write_ready(file: Path, mode: str, out: Path) -> None:
-    """Write the requests that a load of the file makes, calls of all companies in turn, as lines of heads and bodies."""
-    prepared = prepare(make_job(source=file, to="http://127.0.0.1", profile="mock-unlimited", mode=mode, token="-"))
-    wire, codes = prepared.wire, [str(1001 + place) for place in range(COMPANIES)]
+    """Write the requests that a load of the file makes, companies in turn: heads as JSON, bodies beside them."""
+    profile = load_profile("mock-unlimited")
+    entity = profile.entity("Account")
+    wire = FORMATS[mode](profile, entity, getattr(entity, mode))
+    source = open_source(file, format=None)
+    fields = {name: (name, spec) for name, spec in entity.fields.items() if name in source.schema.names}
+    codes = [str(1001 + place) for place in range(COMPANIES)]
     spool_path = out.with_suffix(".arrow")
-    write_spool(prepared.source, spool_path, ByColumn(prepared.source.schema, "company", companies=codes, known=codes))
+    write_spool(source, spool_path, ByColumn(source.schema, "company", companies=codes, known=codes))
     heads = []
     with open_spool(spool_path) as spool, out.with_suffix(".bodies").open("wb") as bodies:
-        lanes = []
-        for code in codes:
-            fragments = render(
-                spool.company_batches(code), Company(code), wire, prepared.fields, key=prepared.entity.key, chunk_rows=250
-            )
-            lanes.append(
-                cut(fragments, Company(code), max_rows=wire.max_rows, max_bytes=wire.max_bytes, overhead=wire.overhead)
-            )
+        lanes: list[Iterator[Call | Outcomes]] = []
+        for company in map(Company, codes):
+            batches = spool.company_batches(company)
+            fragments = render(batches, company, wire, fields, key=entity.key, chunk_rows=250)
+            limits = {"max_rows": wire.max_rows, "max_bytes": wire.max_bytes, "overhead": wire.overhead}
+            lanes.append(cut(fragments, company, **limits))
         for call in _in_turn(lanes):
             request = wire.request(call)
             bodies.write(request.body)
@@ -56,7 +58,7 @@ def write_ready(file: Path, mode: str, out: Path) -> None:
     spool_path.unlink()
 
 
-def _in_turn(lanes: list[Iterator[Any]]) -> Iterator[Call]:
+def _in_turn(lanes: list[Iterator[Call | Outcomes]]) -> Iterator[Call]:
     while lanes:
         left = []
         for lane in lanes:

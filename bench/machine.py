@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +20,9 @@ from typing import Any, Self
 ROOT = Path(__file__).parent.parent
 SAASLOAD = (sys.executable, "-c", "import sys; from saasload.cli import main; sys.exit(main())")
 TOKEN = "mock-token"  # noqa: S105 - it opens nothing but the mock
+
+Tell = Callable[[str], None]
+"""Takes a line for whoever waits."""
 
 _CORES = sorted(os.sched_getaffinity(0))
 CLIENT_CORE = _CORES[0] if len(_CORES) > 1 else None
@@ -85,7 +88,9 @@ def run(command: Sequence[str], folder: Path) -> Finished:
         errors.seek(0)
         text = out.read().decode()
         if process.returncode:
-            message = f"{' '.join(command[:8])}: exit {process.returncode}: {text[-400:]}{errors.read().decode()[-2000:]}"
+            message = (
+                f"{' '.join(command[:8])}: exit {process.returncode}: {text[-400:]}{errors.read().decode()[-2000:]}"
+            )
             raise RuntimeError(message)
     return Finished(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024.0, json.loads(text or "{}"))
 
@@ -161,6 +166,10 @@ class Server:
         companies = self._ask("/_mock/audit?key=Code")["companies"].values()
         stored, twice = (sum(company[name] for company in companies) for name in ("rows", "twice"))
         return "" if stored == rows and not twice else f"{stored:,} of {rows:,} rows stored, {twice:,} twice"
+
+    def calls(self) -> int:
+        """Say how many calls it has heard."""
+        return int(self._ask("/_mock/audit?key=Code")["calls"])
 
     def _ask(self, path: str, body: bytes | None = None) -> Any:
         with _OPENER.open(self.url + path, data=body, timeout=60) as reply:

@@ -81,7 +81,11 @@ class Sink:
         if path == "/_mock/reset":
             self._rows = 0
         if path == "/_mock/audit":
-            return 200, b"application/json", json.dumps({"companies": {"all": {"rows": self._rows, "twice": 0}}}).encode()
+            return (
+                200,
+                b"application/json",
+                json.dumps({"companies": {"all": {"rows": self._rows, "twice": 0}}}).encode(),
+            )
         return 200, b"application/json", _COMPANIES
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table; the first column reads from the left, the others from the right.
+    r"""Write a table; the first column reads from the left, the others from the right.
 
     >>> table(["who", "rows/s"], [["saasload", "5"]])
-    '| who | rows/s |\\n| --- | ---: |\\n| saasload | 5 |'
+    '| who | rows/s |\n| --- | ---: |\n| saasload | 5 |'
     """
     lines = [list(headings), ["---", *["---:"] * (len(headings) - 1)], *map(list, rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -11,7 +11,7 @@ The names below are the public ones; everything else may change from one version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from saasload.engine import Live, Surroundings, push, push_sync
+    from saasload.engine import Live, Resume, Surroundings, push, push_sync, resume, resume_sync
     from saasload.errors import (
         ConfigError,
         RunFolderError,
@@ -32,6 +32,7 @@ _HOMES = {
     "Live": "engine",
     "PlatformProfile": "profile",
     "Report": "run.report",
+    "Resume": "engine",
     "RunFolderError": "errors",
     "SaasloadError": "errors",
     "SignInError": "errors",
@@ -42,6 +43,8 @@ _HOMES = {
     "make_job": "job",
     "push": "engine",
     "push_sync": "engine",
+    "resume": "engine",
+    "resume_sync": "engine",
 }
 
 __all__ = [
@@ -51,6 +54,7 @@ __all__ = [
     "Live",
     "PlatformProfile",
     "Report",
+    "Resume",
     "RunFolderError",
     "SaasloadError",
     "SignInError",
@@ -61,6 +65,8 @@ __all__ = [
     "make_job",
     "push",
     "push_sync",
+    "resume",
+    "resume_sync",
 ]
 
 

@@ -3,7 +3,7 @@
 | answer | meaning |
 |---|---|
 | 2xx | stored: the body says more |
-| 429, 503 (`not_executed`) | nothing was executed: send again, after the wait it asks for |
+| 429, 503 with Retry-After (`not_executed`) | nothing was executed: send again, after the wait it asks for |
 | 401 (`sign_in`) | nothing was executed: the token is not accepted |
 | 403 (`company_closed`) | nothing was executed: this company is closed to us |
 | 404, 405, 410, 501 (`absent`) | nothing was executed: there is no such door |

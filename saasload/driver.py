@@ -6,16 +6,16 @@ for a limit or a back-off holds no place there.
 """
 
 import random
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import anyio
 
 from saasload.answers import message_of
 from saasload.clock import Clock
-from saasload.errors import TransportError
+from saasload.errors import DecodeError, RunFolderError, TransportError
+from saasload.lane import Lane, Quiet
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus, Trip
 from saasload.policy.retry import GiveUp, after_not_sent, after_refusal, retry_after
 from saasload.policy.schedule import Schedule
@@ -24,16 +24,20 @@ from saasload.profile import Answers, RetrySpec
 from saasload.verdict import (
     Again,
     CloseCompany,
+    Drop,
     Settle,
     Split,
     StopRun,
     Verdict,
     in_doubt,
     on_failure,
+    on_late,
+    on_question,
     on_reply,
 )
 from saasload.wire import WireFormat
 from saasload.wire.cut import shrink, split
+from saasload.wire.lookup import LookUp
 
 Send = Callable[[Request], Awaitable[Reply]]
 
@@ -44,50 +48,62 @@ class Recorder(Protocol):
     def refused_here(self, company: Company, outcomes: Outcomes) -> None:
         """Keep the outcomes of rows that were not sent since they cannot be."""
 
-    def sending(self, call: Call) -> None:
-        """Keep that a call is about to leave."""
+    async def sending(self, call: Call, at: float) -> int:
+        """Make durable that a call is about to leave, at a time of the clock; return its number."""
+        ...
 
-    def settled(self, call: Call, outcomes: Outcomes) -> None:
-        """Keep the outcomes of rows that need nothing more."""
+    def settled(self, number: int, trip: Trip, outcomes: Outcomes | None) -> None:
+        """Keep what came of a call; None where nothing of it was executed."""
 
-    def trip(self, trip: Trip) -> None:
-        """Keep one request's line."""
+    async def flush(self) -> None:
+        """Make all that was kept durable."""
 
     def closed(self, company: Company | None, note: Note) -> None:
         """Keep why a company's rest stays unsent; None stands for all companies."""
 
 
-@dataclass(slots=True)
-class Lane:
-    """One company's queue: calls cut as they are needed, and those to be sent again before them."""
-
-    company: Company
-    calls: Iterator[Call | Outcomes]
-    again: deque[Call] = field(default_factory=deque)
-
-
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a driver is told once."""
+    """What a driver is told once. `max_rejected` is how many rows may be rejected before the run stops."""
 
     parallel: int
     per_company: int
     deadline_s: float
     max_wait_s: float
+    max_rejected: float
     retry: RetrySpec
     answers: Answers
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Where the driver meets the world: the wire, the time, the records, and chance."""
+
+    send: Send
+    clock: Clock
+    recorder: Recorder
+    rng: random.Random
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How calls are written and read: the format rows travel in, and the way to ask for them."""
+
+    wire: WireFormat
+    look_up: LookUp | None
 
 
 class Driver:
     """Sends every lane's calls, and records an outcome for each row that was sent."""
 
     def __init__(
-        self, lanes: list[Lane], schedule: Schedule, wire: WireFormat, terms: Terms, outside: "Outside"
+        self, lanes: Sequence[Lane], schedule: Schedule, language: Language, terms: Terms, outside: Outside
     ) -> None:
         """Take the lanes and all that is needed to settle them."""
         self._lanes = {lane.company: lane for lane in lanes}
         self._schedule = schedule
-        self._wire = wire
+        self._wire = language.wire
+        self._look_up = language.look_up
         self._terms = terms
         self._send = outside.send
         self._clock = outside.clock
@@ -101,6 +117,7 @@ class Driver:
         self.in_flight = 0
         self.retries = 0
         self.refused = 0
+        self.rejected = 0
 
     async def run(self) -> None:
         """Send until nothing is left to send, or `stop` was called."""
@@ -121,6 +138,8 @@ class Driver:
         now = self._clock.now()
         return [(until - now, company) for until, company in self._schedule.waits()]
 
+    # Who does what: a worker finds a call and settles it, or rests until there is something to do.
+
     async def _work(self) -> None:
         schedule = self._schedule
         while not self._stopped:
@@ -132,10 +151,8 @@ class Driver:
                     return
                 await self._rest()
                 continue
-            call = self._next_call(company)
+            call = self._next_call(company, now)
             if call is None:
-                schedule.close(company)
-                schedule.settled(company, now, 0)
                 continue
             if self._idle and (schedule.ready or schedule.next_at() < self._watched_until):
                 self._wake_one()
@@ -145,17 +162,36 @@ class Driver:
             finally:
                 self.in_flight -= 1
 
+    def _next_call(self, company: Company, now: float) -> Call | None:
+        lane = self._lanes[company]
+        while isinstance(item := lane.next(now), Outcomes):
+            self._recorder.refused_here(company, item)
+            self._schedule.skipped(company, len(item))
+            self._count_rejected(item)
+        if isinstance(item, Call) and not self._stopped:
+            return item
+        if isinstance(item, Call):
+            lane.put_back([item])
+        self._schedule.give_back(company)
+        if isinstance(item, Quiet):
+            self._schedule.hold(company, item.until)
+        elif not self._schedule.in_flight(company):
+            self._schedule.close(company)
+        return None
+
     async def _rest(self) -> None:
         """Sleep until something changes; one of the sleepers also watches the time."""
         event = anyio.Event()
         until = self._schedule.next_at()
         if until >= self._watched_until:
             self._idle.append(event)
+            await self._recorder.flush()
             await event.wait()
             return
         if self._watcher is not None:
             self._idle.append(self._watcher)
         self._watcher, self._watched_until = event, until
+        await self._recorder.flush()
         with self._clock.deadline(max(0.0, until - self._clock.now())):
             await event.wait()
         # A sleeper that woke by itself must not be found asleep: the wake meant for another would be lost on it.
@@ -191,116 +227,134 @@ class Driver:
             self.stop(f"{note.message}, longer than the {self._terms.max_wait_s:,.0f} s this run waits", note)
         return wait_s == NEVER or self._stopped
 
-    def _next_call(self, company: Company) -> Call | None:
-        lane = self._lanes[company]
-        if lane.again:
-            return lane.again.popleft()
-        for item in lane.calls:
-            if isinstance(item, Call):
-                return item
-            self._recorder.refused_here(company, item)
-            self._schedule.skipped(company, len(item))
-        return None
-
-    async def _settle(self, call: Call) -> None:
-        started = self._clock.now()
-        verdict, status, note = await self._send_one(call, started)
-        now = self._clock.now()
-        self._recorder.trip(Trip(call, started, now - started, status, note))
-        settled = self._apply(call, verdict, now)
-        self._schedule.settled(call.company, now, settled)
-        self._look_around()
-
     def _look_around(self) -> None:
         """Wake a sleeper where this worker alone cannot serve all that may leave now or soon."""
         if self._schedule.ready > 1 or self._schedule.next_at() < self._watched_until:
             self._wake_one()
 
-    async def _send_one(self, call: Call, started: float) -> tuple[Verdict, int, str]:
-        request = self._wire.request(call)
-        self._recorder.sending(call)
+    # One call, from the record that it leaves to the record of what came of it.
+
+    async def _settle(self, call: Call) -> None:
+        started = self._clock.now()
+        try:
+            number = await self._recorder.sending(call, started)
+        except RunFolderError as error:
+            self.stop(str(error), Note("journal", str(error)))
+            self._lanes[call.company].put_back([call])
+            self._schedule.settled(call.company, started, 0)
+            return
+        try:
+            verdict, status, words = await self._send_one(call)
+        except anyio.get_cancelled_exc_class():
+            lost = Note("interrupted", "stopped while the call was on the wire")
+            if not call.question:
+                self._conclude(number, call, in_doubt(call, lost), (started, 0, lost.message))
+            raise
+        settled = self._conclude(number, call, verdict, (started, status, words))
+        self._schedule.settled(call.company, self._clock.now(), settled)
+        self._look_around()
+
+    async def _send_one(self, call: Call) -> tuple[Verdict, int, str]:
         reply: Reply | None = None
         try:
+            request = self._request(call)
             with self._clock.deadline(self._terms.deadline_s):
                 reply = await self._send(request)
         except TransportError as error:
             return on_failure(call, error), 0, str(error)
-        except anyio.get_cancelled_exc_class():
-            lost = Note("interrupted", "stopped while the call was on the wire")
-            self._recorder.trip(Trip(call, started, self._clock.now() - started, 0, lost.message))
-            self._apply(call, in_doubt(call, lost), self._clock.now())
-            raise
         if reply is None:
             late = Note("deadline", f"no answer within {self._terms.deadline_s:g} s")
-            return in_doubt(call, late), 0, late.message
-        note = "" if 200 <= reply.status < 300 else message_of(reply.body)
-        return on_reply(call, reply, self._wire, self._terms.answers), reply.status, note
+            return on_late(call, late), 0, late.message
+        words = "" if 200 <= reply.status < 300 else message_of(reply.body)
+        return self._judge(call, reply), reply.status, words
 
-    def _apply(self, call: Call, verdict: Verdict, now: float) -> int:
-        """Carry a verdict out; return how many rows it settled."""
+    def _request(self, call: Call) -> Request:
+        if call.question and self._look_up is not None:
+            return self._look_up.request(call.company, call.fragments.keys)
+        return self._wire.request(call)
+
+    def _judge(self, call: Call, reply: Reply) -> Verdict:
+        if not call.question:
+            return on_reply(call, reply, self._wire, self._terms.answers)
+        if not 200 <= reply.status < 300:
+            return on_question(reply, self._terms.answers)
+        try:
+            return Settle(self._lanes[call.company].doubts.answered(call, reply))
+        except DecodeError as error:
+            return Again(Note("unreadable-answer", str(error)), None, sent=True)
+
+    def _conclude(self, number: int, call: Call, verdict: Verdict, how: tuple[float, int, str]) -> int:
+        """Record a call and carry its verdict out; return how many rows need nothing more."""
+        started, status, words = how
+        now = self._clock.now()
         lane = self._lanes[call.company]
+        self.refused += isinstance(verdict, Again) and status in self._terms.answers.not_executed
+        outcomes = None
+        if isinstance(verdict, Settle):
+            outcomes = lane.doubts.reconsider(verdict.outcomes)
+        self._recorder.settled(number, Trip(call, started, now - started, status, words), outcomes)
+        if outcomes is not None:
+            return self._after(lane, call, outcomes, now)
+        self._not_executed(lane, call, verdict, now)
+        return 0
+
+    def _after(self, lane: Lane, call: Call, outcomes: Outcomes, now: float) -> int:
+        """See to the rows that are not done with: those in doubt, and those the target did not try."""
+        done = len(outcomes)
+        self._count_rejected(outcomes)
+        if RowStatus.IN_DOUBT in outcomes.statuses and not call.question:
+            rows = [row for row, status in zip(outcomes.rows, outcomes.statuses, strict=True)
+                    if status is RowStatus.IN_DOUBT]  # fmt: skip
+            done -= len(lane.doubts.add(rows, now))
+        if RowStatus.NOT_ATTEMPTED in outcomes.statuses:
+            rest = {row for row, status in zip(outcomes.rows, outcomes.statuses, strict=True)
+                    if status is RowStatus.NOT_ATTEMPTED}  # fmt: skip
+            done -= len(rest)
+            if not call.question:
+                note = next((outcomes.notes[row] for row in rest if row in outcomes.notes), Note("not-executed"))
+                again = Again(note, outcomes.retry_after, sent=True)
+                self._again(lane, shrink(call, rest, self._wire.overhead), again, now)
+        return done
+
+    def _not_executed(self, lane: Lane, call: Call, verdict: Verdict, now: float) -> None:
         match verdict:
-            case Settle(outcomes):
-                return self._record(lane, call, outcomes, now)
-            case Again(note, asked, sent):
-                self.refused += sent
-                self._again(lane, call, note, asked, now, sent=sent)
-            case Split(note):
-                if len(call.rows) > 1:
-                    lane.again.extendleft(reversed(split(call, self._wire.overhead)))
+            case Again():
+                self._again(lane, call, verdict, now)
+            case Split():
+                lane.put_back(split(call, self._wire.overhead))
                 self.retries += 1
             case CloseCompany(note):
                 self._recorder.closed(call.company, note)
                 self._schedule.close(call.company)
             case StopRun(note, reason):
                 self.stop(reason, note)
-        return 0
+            case Drop() | Settle():
+                pass
 
-    def _record(self, lane: Lane, call: Call, outcomes: Outcomes, now: float) -> int:
-        if RowStatus.NOT_ATTEMPTED not in outcomes.statuses:
-            self._recorder.settled(call, outcomes)
-            return len(outcomes)
-        final = [place for place, status in enumerate(outcomes.statuses) if status is not RowStatus.NOT_ATTEMPTED]
-        rows = [outcomes.rows[place] for place in final]
-        done = Outcomes(
-            rows,
-            [outcomes.statuses[place] for place in final],
-            [outcomes.ids[place] for place in final],
-            {row: note for row, note in outcomes.notes.items() if row in set(rows)},
-        )
-        self._recorder.settled(call, done)
-        rest = shrink(call, set(call.rows) - set(rows), self._wire.overhead)
-        before = Call(rest.company, rest.fragments, rest.size, call.attempt)
-        note = next((outcomes.notes[row] for row in rest.rows if row in outcomes.notes), Note("not-executed"))
-        self._again(lane, before, note, outcomes.retry_after, now, sent=True)
-        return len(done)
-
-    def _again(self, lane: Lane, call: Call, note: Note, asked: str | None, now: float, *, sent: bool) -> None:
+    def _again(self, lane: Lane, call: Call, again: Again, now: float) -> None:
         """Queue a call that was not executed, and hold its company for as long as that takes."""
-        if sent:
-            wait_s = retry_after(asked, self._clock.wall())
+        if again.sent:
+            wait_s = retry_after(again.retry_after, self._clock.wall())
             decision = after_refusal(self._terms.retry, call.attempt, wait_s, self._rng)
         else:
             decision = after_not_sent(self._terms.retry, call.attempt, self._rng)
-        if isinstance(decision, GiveUp):
-            message = f"{note.message} (after {decision.tries} tries)"
-            final = Note(note.reason, message, note.field, note.http_status)
-            if sent:
-                self._recorder.closed(lane.company, final)
-                self._schedule.close(lane.company)
-            else:
-                self.stop(message, final)
+        if not isinstance(decision, GiveUp):
+            self.retries += 1
+            lane.put_back([replace(call, attempt=call.attempt + 1)])
+            self._schedule.hold(lane.company, now + decision.delay_s)
             return
-        self.retries += 1
-        lane.again.appendleft(Call(call.company, call.fragments, call.size, call.attempt + 1))
-        self._schedule.hold(lane.company, now + decision.delay_s)
+        if call.question:
+            return  # its rows stay in doubt, which is what they are
+        message = f"{again.note.message} (after {decision.tries} tries)"
+        final = replace(again.note, message=message)
+        if again.sent:
+            self._recorder.closed(lane.company, final)
+            self._schedule.close(lane.company)
+        else:
+            self.stop(message, final)
 
+    def _count_rejected(self, outcomes: Outcomes) -> None:
+        self.rejected += outcomes.statuses.count(RowStatus.REJECTED)
+        if self.rejected > self._terms.max_rejected:
+            self.stop(f"{self.rejected:,} rows rejected, more than --max-errors allows", Note("max-errors"))
 
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """Where the driver meets the world: the wire, the time, the records, and chance."""
-
-    send: Send
-    clock: Clock
-    recorder: Recorder
-    rng: random.Random

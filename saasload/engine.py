@@ -1,64 +1,45 @@
 """Put the house together for one job; loads as library calls."""
 
 import contextlib
-import random
-import resource
 import shutil
-import signal
 import sys
-import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import anyio
+from pydantic import ValidationError
 
 from saasload.clock import Clock
 from saasload.companies import read_companies
-from saasload.driver import Driver, Lane, Outside, Terms
 from saasload.embedded import DEFAULT_TIME_SCALE, embedded_server
-from saasload.errors import NotSentError, SaasloadError, TargetError, TransportError, UsageError
+from saasload.errors import NotSentError, RunFolderError, TargetError, TransportError, UsageError
 from saasload.job import EMBEDDED, Job
-from saasload.model import Company, Note, Outcomes, Reply, RowStatus
-from saasload.policy.budget import Budget
-from saasload.policy.schedule import Schedule
+from saasload.load import Live, Load, Watch
+from saasload.model import Company, Reply
 from saasload.prepare import Prepared, prepare
-from saasload.run.book import Book
-from saasload.run.files import write_row_files
-from saasload.run.folder import make_run_folder, new_run_id
-from saasload.run.report import Report, count, exit_code, groups, reasons
+from saasload.profile import PlatformProfile, load_profile
+from saasload.run.book import Book, Times
+from saasload.run.folder import find_run, make_run_folder, new_run_id
+from saasload.run.journal import Journal, create_journal, open_journal
+from saasload.run.lock import run_lock
+from saasload.run.report import Report
+from saasload.source.base import Source
+from saasload.source.fingerprint import Fingerprint, fingerprint, what_changed
 from saasload.source.partition import Assign, ByColumn, CompanyInfo, Dealt, pick_companies
+from saasload.source.readers import open_source
 from saasload.source.spool import Spool, open_spool, write_spool
-from saasload.transport import App, Sender, open_client
-from saasload.wire.cut import cut
-from saasload.wire.render import render
+from saasload.transport import App, Network, Sender, TokenFile, open_client
 
-CHUNK_ROWS = 250
-"""Rows encoded at once: larger lists of dictionaries are slower a row (docs/performance.md)."""
+SPOOL = "spool.arrow"
 
+__all__ = ["Live", "Resume", "Surroundings", "push", "push_sync", "resume", "resume_sync"]
 
-@dataclass(slots=True)
-class Live:
-    """A load under way, for whoever shows its progress. Times are in seconds of wall time."""
-
-    rows: int
-    companies: int
-    parallel: int
-    time_scale: float
-    started: float
-    book: Book
-    driver: Driver
-
-    def counts(self) -> Counter[RowStatus]:
-        """Rows by outcome so far."""
-        return self.book.counts
-
-    def companies_done(self) -> int:
-        """Companies whose rows all have an outcome."""
-        return sum(count.settled >= count.rows for count in self.book.companies.values())
+InDoubt = Literal["ask", "stop", "resend", "skip"]
+SourceChanged = Literal["refuse", "accept"]
 
 
 def _silent(_line: str) -> None:
@@ -75,7 +56,7 @@ class Surroundings:
 
     app: App | None = None
     clock: Clock | None = None
-    watch: Callable[[Live], Coroutine[None, None, None]] | None = None
+    watch: Watch | None = None
     say: Callable[[str], None] = _silent
     signals: bool = False
 
@@ -87,20 +68,71 @@ async def push(job: Job, around: Surroundings | None = None) -> Report:
     happens ends in a report.
     """
     around = around or Surroundings()
-    prepared = prepare(job)
+    profile = load_profile(job.profile)
+    source = open_source(job.source, format=job.format)
+    prepared = prepare(job, profile, source.columns)
     folder = make_run_folder(job.runs, job.run or new_run_id())
-    try:
-        async with _target(job, around) as url:
-            return await _push(prepared, url, folder, around)
-    except BaseException:
-        if not (folder / "calls.parquet.part").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    with run_lock(folder):
+        try:
+            journal = create_journal(folder)
+            with contextlib.closing(journal):
+                journal.state({"job": job.facts(), "profile": profile.model_dump(mode="json"), "state": "begun"})
+                return await _Run(prepared, folder, journal, around).load(source)
+        except BaseException:
+            if not (folder / SPOOL).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def push_sync(job: Job, around: Surroundings | None = None) -> Report:
     """Do what `push` does, for callers without an event loop; uvloop is used where it is installed."""
     return anyio.run(partial(push, job, around), backend_options={"use_uvloop": _has_uvloop()})
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """How a run goes on: what is changed of its job, and what is done where rows or the source are not plain.
+
+    `changes` are fields of the job (parallel, mode, rows_per_call …). `in_doubt` decides on rows in doubt that the
+    profile has no rule for: `stop` sends nothing, `resend` sends them once more, `skip` leaves them and goes on;
+    `ask` is `stop` if there are any. `source_changed` refuses a file that is not what it was, or accepts it.
+    """
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    in_doubt: InDoubt = "ask"
+    source_changed: SourceChanged = "refuse"
+
+
+async def resume(
+    runs: Path, run: str | None, how: Resume | None = None, around: Surroundings | None = None
+) -> Report:
+    """Go on with a run where it stopped, the latest by default; only what is not settled is sent.
+
+    Raises UsageError for a run that is not there or a source that has changed, RunFolderError for a journal that
+    cannot be used, TargetError where the target cannot be.
+    """
+    how, around = how or Resume(), around or Surroundings()
+    folder = find_run(runs, run)
+    with run_lock(folder):
+        journal = open_journal(folder)
+        with contextlib.closing(journal):
+            facts = journal.facts()
+            job, profile = _remembered(folder, facts, how)
+            if not (folder / SPOOL).exists():
+                source = open_source(job.source, format=job.format)
+                prepared = prepare(job, profile, source.columns)
+                return await _Run(prepared, folder, journal, around).load(source)
+            with open_spool(folder / SPOOL) as spool:
+                prepared = prepare(job, profile, spool.schema.names[:-1])
+                _check_source(job, facts, how, around)
+                return await _Run(prepared, folder, journal, around, how).go_on(spool)
+
+
+def resume_sync(
+    runs: Path, run: str | None, how: Resume | None = None, around: Surroundings | None = None
+) -> Report:
+    """Do what `resume` does, for callers without an event loop."""
+    return anyio.run(partial(resume, runs, run, how, around), backend_options={"use_uvloop": _has_uvloop()})
 
 
 def _has_uvloop() -> bool:
@@ -109,6 +141,101 @@ def _has_uvloop() -> bool:
 
         return sys.platform != "win32"
     return False
+
+
+def _remembered(folder: Path, facts: Mapping[str, Any], how: Resume) -> tuple[Job, PlatformProfile]:
+    try:
+        job = Job.model_validate({**facts["job"], "run": folder.name, "runs": folder.parent, **how.changes})
+        if "profile" in how.changes:
+            return job, load_profile(job.profile)
+        return job, PlatformProfile.model_validate(facts["profile"])
+    except (KeyError, ValidationError) as error:
+        message = f"{folder}: what the journal keeps of the job cannot be read; push the file again"
+        raise RunFolderError(message) from error
+
+
+def _check_source(job: Job, facts: Mapping[str, Any], how: Resume, around: Surroundings) -> None:
+    """Refuse a source that is not what it was; the spool holds its rows as they were, so a lost one is no loss."""
+    if not job.source.exists():
+        around.say(f"{job.source}: no longer there; going on with its rows as they were read")
+        return
+    changed = what_changed(Fingerprint.of_facts(facts["fingerprint"]), fingerprint(job.source))
+    if changed and how.source_changed == "refuse":
+        message = (
+            f"{job.source.name}: changed since the run began: {changed}; put the old file back, "
+            "or go on with --source-changed=accept, or push the new file as a run of its own"
+        )
+        raise UsageError(message)
+
+
+class _Run:
+    """A run with its folder and journal, from the target to the report."""
+
+    def __init__(
+        self, prepared: Prepared, folder: Path, journal: Journal, around: Surroundings, how: Resume | None = None
+    ) -> None:
+        self.prepared = prepared
+        self.folder = folder
+        self.journal = journal
+        self.around = around
+        self.how = how
+
+    async def load(self, source: Source) -> Report:
+        """Read the source, spool it by company, and send it."""
+        async with self._connected() as (sender, url):
+            known, first = await _first_contact(sender, self.prepared)
+            job = self.prepared.job
+            picked = pick_companies(known, job.companies, job.partitions, read_text=_read_text)
+            if self.prepared.unused:
+                left_out = ", ".join(self.prepared.unused)
+                self.around.say(f"columns that {job.entity} does not take, left out: {left_out}")
+            self.journal.state({"fingerprint": fingerprint(job.source).facts()})
+            write_spool(source, self.folder / SPOOL, _assign(self.prepared, source, picked, known))
+            with open_spool(self.folder / SPOOL) as spool:
+                if not spool.index.rows:
+                    self.around.say(f"{job.source.name}: no rows, so there is nothing to load")
+                return await self._send(spool, sender, url, first)
+
+    async def go_on(self, spool: Spool) -> Report:
+        """Send what is not settled of rows that were spooled before."""
+        async with self._connected() as (sender, url):
+            if self.prepared.job.to == EMBEDDED and self.around.app is None:
+                self.around.say("the embedded mock server of this run is gone with its rows; going on with a new one")
+            _, first = await _first_contact(sender, self.prepared)
+            return await self._send(spool, sender, url, first)
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[tuple[Sender, str]]:
+        job, around = self.prepared.job, self.around
+        async with _target(job, around) as url:
+            network = Network(
+                keepalive_s=self.prepared.profile.keepalive_s,
+                proxies="none" if job.to == EMBEDDED else "environment",
+            )
+            auth = None if job.token_file is None else TokenFile(job.token_file)
+            headers = {} if auth else {"Authorization": f"Bearer {self.prepared.token.get_secret_value()}"}
+            async with open_client(
+                base_url=url, parallel=job.parallel, app=around.app, auth=auth, network=network
+            ) as client:
+                yield Sender(url, client, headers, network=network), url
+
+    async def _send(self, spool: Spool, sender: Sender, url: str, first: Reply) -> Report:
+        began = anyio.current_time()
+        clock = self.around.clock or Clock.real(_time_scale(self.prepared, first))
+        offset = _wall_offset(first, clock)
+        rows = {Company(company): part.rows for company, part in spool.index.companies.items()}
+        times = Times(self.prepared.mode, offset, threads=self.around.app is None)
+        book = Book(self.journal, rows=spool.index.rows, companies=rows, times=times)
+        book.replay()
+        load = Load(self.prepared, spool, book, clock, offset)
+        load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
+        self.journal.state({"state": "sending", "to": url})
+        await load.run(sender.send, self.around.watch, signals=self.around.signals)
+        load.write_files(self.folder)
+        report = load.report(self.folder, url, anyio.current_time() - began)
+        report.save(self.folder)
+        self.journal.state({"state": "stopped" if report.unsent else "finished"})
+        return report
 
 
 @contextlib.asynccontextmanager
@@ -127,33 +254,12 @@ async def _target(job: Job, around: Surroundings) -> AsyncIterator[str]:
             yield server.url
 
 
-async def _push(prepared: Prepared, url: str, folder: Path, around: Surroundings) -> Report:
-    job = prepared.job
-    began = anyio.current_time()
-    headers = {"Authorization": f"Bearer {prepared.token.get_secret_value()}"}
-    async with open_client(base_url=url, parallel=job.parallel, app=around.app) as client:
-        sender = Sender(url, client, headers)
-        try:
-            known, first = await read_companies(sender.send, prepared.profile)
-        except TransportError as error:
-            hint = (
-                "is the server running, and is the address right?" if isinstance(error, NotSentError) else "try again"
-            )
-            raise TargetError(f"{error}; {hint}") from error
-        clock = around.clock or Clock.real(_time_scale(prepared, first))
-        picked = pick_companies(known, job.companies, job.partitions, read_text=_read_text)
-        if prepared.unused:
-            around.say(f"columns that {job.entity} does not take, left out: {', '.join(prepared.unused)}")
-        write_spool(prepared.source, folder / "spool.arrow", _assign(prepared, picked, known))
-        with open_spool(folder / "spool.arrow") as spool:
-            if not spool.index.rows:
-                around.say(f"{job.source.name}: no rows, so there is nothing to load")
-            load = _Load(prepared, spool, folder, clock, _wall_offset(first, clock))
-            await load.run(sender, around)
-            load.finish()
-            report = load.report(url, began)
-    report.save(folder)
-    return report
+async def _first_contact(sender: Sender, prepared: Prepared) -> tuple[list[CompanyInfo], Reply]:
+    try:
+        return await read_companies(sender.send, prepared.profile)
+    except TransportError as error:
+        hint = "is the server running, and is the address right?" if isinstance(error, NotSentError) else "try again"
+        raise TargetError(f"{error}; {hint}") from error
 
 
 def _read_text(name: str) -> str:
@@ -174,7 +280,7 @@ def _time_scale(prepared: Prepared, first: Reply) -> float:
         scale = float(stated or 1.0)
     except ValueError:
         return 1.0
-    return scale if 0.0 < scale < 1e6 else 1.0
+    return scale if 0.0 < scale <= 1e6 else 1.0
 
 
 def _wall_offset(first: Reply, clock: Clock) -> float:
@@ -185,165 +291,11 @@ def _wall_offset(first: Reply, clock: Clock) -> float:
         return clock.wall() - clock.now()
 
 
-def _assign(prepared: Prepared, picked: Sequence[CompanyInfo], known: Sequence[CompanyInfo]) -> Assign:
+def _assign(
+    prepared: Prepared, source: Source, picked: Sequence[CompanyInfo], known: Sequence[CompanyInfo]
+) -> Assign:
     codes = [company.code for company in picked]
     if prepared.company_column is None:
         return Dealt(codes)
     everyone = [company.code for company in known]
-    return ByColumn(prepared.source.schema, prepared.company_column, companies=codes, known=everyone)
-
-
-class _Load:
-    """One load from its spooled rows to its report."""
-
-    def __init__(self, prepared: Prepared, spool: Spool, folder: Path, clock: Clock, wall_offset: float) -> None:
-        self.prepared = prepared
-        self.spool = spool
-        self.folder = folder
-        self.clock = clock
-        self.wall_offset = wall_offset
-        self.signal = 0
-        rows = {Company(company): part.rows for company, part in spool.index.companies.items()}
-        self.book = Book(folder, rows=spool.index.rows, companies=rows, mode=prepared.mode, epoch=wall_offset)
-        _settle_refused(spool, self.book, prepared.company_column)
-        self.lanes = {company: count for company, count in rows.items() if count}
-        self.driver: Driver | None = None
-        self.failure = ""
-
-    async def run(self, sender: Sender, around: Surroundings) -> None:
-        """Send all lanes; a failure of our own stops the load and is kept for the report."""
-        job = self.prepared.job
-        profile = self.prepared.profile
-        budget = Budget(profile.limits, offset=self.wall_offset)
-        schedule = Schedule(self.lanes, budget, per_company=job.per_company)
-        terms = Terms(
-            parallel=job.parallel,
-            per_company=job.per_company,
-            deadline_s=job.deadline_s or profile.deadline_s,
-            max_wait_s=job.max_wait_s,
-            retry=profile.retry,
-            answers=profile.answers,
-        )
-        outside = Outside(sender.send, self.clock, self.book, random.Random(job.seed))  # noqa: S311 spreads waits, guards nothing
-        lanes = [self._lane(company) for company in self.lanes]
-        self.driver = driver = Driver(lanes, schedule, self.prepared.wire, terms, outside)
-        live = Live(
-            self.spool.index.rows, len(self.lanes), job.parallel, self.clock.scale, time.monotonic(), self.book, driver
-        )
-        try:
-            async with anyio.create_task_group() as beside:
-                if around.watch is not None:
-                    beside.start_soon(around.watch, live)
-                with anyio.CancelScope() as sending:
-                    if around.signals:
-                        beside.start_soon(self._listen, sending)
-                    await driver.run()
-                beside.cancel_scope.cancel()
-        except BaseExceptionGroup as group:
-            self.failure = str(_cause(group))
-
-    async def _listen(self, sending: anyio.CancelScope) -> None:
-        """On the first signal admit nothing more; on the second, or when draining takes too long, leave."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for number in signals:
-                if self.signal or self.driver is None:
-                    sending.cancel()
-                    return
-                self.signal = number
-                self.driver.stop("interrupted", Note("interrupted", "stopped before it was sent"))
-                sending.deadline = anyio.current_time() + self.prepared.job.drain_s
-
-    def _lane(self, company: Company) -> Lane:
-        prepared = self.prepared
-        wire = prepared.wire
-        fragments = render(
-            self.spool.company_batches(company),
-            company,
-            wire,
-            prepared.fields,
-            key=prepared.entity.key,
-            chunk_rows=max(CHUNK_ROWS, wire.max_rows),
-        )
-        calls = cut(fragments, company, max_rows=wire.max_rows, max_bytes=wire.max_bytes, overhead=wire.overhead)
-        return Lane(company, calls)
-
-    def finish(self) -> None:
-        """Write the files that tell what became of each row."""
-        self.book.close()
-        write_row_files(self.folder, self.spool, self.book)
-
-    def report(self, url: str, began: float) -> Report:
-        """Sum up."""
-        job = self.prepared.job
-        book = self.book
-        counts = count(self.spool.index.rows, book.counts)
-        duration = max(anyio.current_time() - began, 1e-9)
-        stopped = self.failure or (self.driver.stop_reason if self.driver is not None else "")
-        stopped = stopped or next((note.message for note in book.closed_by.values()), "")
-        return Report(
-            run=self.folder.name,
-            folder=str(self.folder),
-            target=EMBEDDED if job.to == EMBEDDED else url,
-            entity=job.entity,
-            mode=self.prepared.mode,
-            parallel=job.parallel,
-            companies=len(self.lanes),
-            read=counts.read,
-            accepted=counts.accepted,
-            rejected=counts.rejected,
-            in_doubt=counts.in_doubt,
-            unsent=counts.unsent,
-            created=counts.created,
-            updated=counts.updated,
-            unchanged=counts.unchanged,
-            calls=book.calls,
-            retries=self.driver.retries if self.driver is not None else 0,
-            refused=self.driver.refused if self.driver is not None else 0,
-            duration_s=round(duration, 3),
-            rows_per_hour=round(counts.accepted * 3600.0 / duration),
-            cpu_s=round(time.process_time(), 3),
-            peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0, 1),
-            time_scale=self.clock.scale,
-            target_duration_s=round(duration * self.clock.scale, 3),
-            target_rows_per_hour=round(counts.accepted * 3600.0 / (duration * self.clock.scale)),
-            stopped=stopped,
-            reasons=reasons(book),
-            groups=groups(book.companies),
-            exit_code=exit_code(counts, stopped=stopped if counts.unsent else "", signal=self.signal),
-        )
-
-
-def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Find the first failure that is ours to tell; anything else is a fault of ours and is raised as it is."""
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            return _cause(error)
-        if isinstance(error, SaasloadError):
-            return error
-        raise error
-    raise group
-
-
-def _settle_refused(spool: Spool, book: Book, column: str | None) -> None:
-    """Settle the rows that have no company to go to."""
-    for reason in spool.index.refused:
-        for batch, problems in spool.refused_batches(reason):
-            rows = batch.column("__row__").to_pylist()
-            values = batch.column(column).to_pylist() if column is not None else [None] * len(rows)
-            notes = {
-                row: Note(reason, problems.get(row) or _refusal(reason, value), "" if row in problems else column or "")
-                for row, value in zip(rows, values, strict=True)
-            }
-            outcomes = Outcomes(rows, [RowStatus.REJECTED] * len(rows), [""] * len(rows), notes)
-            book.refused_here(Company(""), outcomes)
-
-
-_REFUSALS: Mapping[str, str] = {
-    "no-company": "the row names no company",
-    "unknown-company": "the target has no company {value}",
-    "company-not-picked": "company {value} was not picked for this run",
-}
-
-
-def _refusal(reason: str, value: object) -> str:
-    return _REFUSALS.get(reason, reason).format(value=value)
+    return ByColumn(source.schema, prepared.company_column, companies=codes, known=everyone)

@@ -1,5 +1,6 @@
 """What one load is: checked arguments, whoever gave them."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
@@ -39,11 +40,27 @@ class Job(Strict):
     deadline_s: Seconds | None = None
     max_wait_s: Seconds = 3600.0
     drain_s: Seconds = 30.0
+    max_errors: str | None = Field(default=None, pattern=r"^[0-9]+%?$")
     time_scale: Seconds | None = None
     seed: NonNegativeInt | None = None
     token: SecretStr | None = None
+    token_file: Path | None = None
     runs: Path = Field(default=Path(".saasload/runs"))
     run: str | None = None
+
+    def facts(self) -> dict[str, object]:
+        """Write it as plain data, without the token; what is relative to the current folder is made absolute."""
+        token_file = None if self.token_file is None else self.token_file.absolute()
+        placed = self.model_copy(update={"source": self.source.absolute(), "token_file": token_file, "token": None})
+        return placed.model_dump(mode="json", exclude_none=True)
+
+    def max_rejected(self, rows: int) -> float:
+        """Say how many of so many rows may be rejected before the run stops."""
+        if self.max_errors is None:
+            return math.inf
+        if self.max_errors.endswith("%"):
+            return rows * int(self.max_errors[:-1]) / 100.0
+        return int(self.max_errors)
 
 
 def make_job(**arguments: object) -> Job:

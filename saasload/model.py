@@ -8,6 +8,9 @@ from typing import NewType
 Company = NewType("Company", str)
 """One partition of the platform, by the code the platform knows it by."""
 
+ROW_COLUMN = "__row__"
+"""The column that a spooled batch keeps its source row numbers in."""
+
 
 class RowStatus(IntEnum):
     """One row's outcome."""
@@ -90,13 +93,15 @@ class Fragments:
 class Call:
     """One HTTP request and the rows it answers for.
 
-    `size` is the exact length of the request body in bytes; `attempt` starts at 1.
+    `size` is the exact length of the request body in bytes; `attempt` starts at 1. A question carries no rows:
+    it asks whether rows that were sent before are there.
     """
 
     company: Company
     fragments: Fragments
     size: int
     attempt: int = 1
+    question: bool = False
 
     @property
     def rows(self) -> Sequence[int]:

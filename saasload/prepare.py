@@ -1,7 +1,7 @@
 """Check a job against its profile and its source, before anything is opened or sent."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import SecretStr
@@ -9,20 +9,19 @@ from pydantic import SecretStr
 from saasload.errors import UsageError
 from saasload.job import EMBEDDED, Job
 from saasload.names import nearest
-from saasload.profile import EntitySpec, FieldSpec, Mode, PlatformProfile, load_profile
-from saasload.source.base import Source
+from saasload.profile import EntitySpec, Mode, PlatformProfile
 from saasload.source.partition import company_column
-from saasload.source.readers import open_source
 from saasload.wire import WireFormat, wire_format
-
-Fields = Mapping[str, tuple[str, FieldSpec]]
+from saasload.wire.lookup import LookUp
+from saasload.wire.render import Fields
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A job that can run: `fields` gives, by entity field, the source column it comes from and what it takes.
 
-    `company_column` is None where rows are dealt; `unused` are the source's columns that go nowhere.
+    `company_column` is None where rows are dealt; `unused` are the source's columns that go nowhere; `look_up` is
+    how rows in doubt are read back, None where the profile says no way.
     """
 
     job: Job
@@ -30,23 +29,24 @@ class Prepared:
     entity: EntitySpec
     mode: Mode
     wire: WireFormat
-    source: Source
+    look_up: LookUp | None
     fields: Fields
     company_column: str | None
     unused: Sequence[str]
     token: SecretStr
 
 
-def prepare(job: Job) -> Prepared:
-    """Check everything that can be checked without the target; UsageError or ConfigError says what to mend."""
-    profile = load_profile(job.profile)
+def prepare(job: Job, profile: PlatformProfile, columns: Sequence[str]) -> Prepared:
+    """Check everything that can be checked without the target; UsageError or ConfigError says what to mend.
+
+    `columns` are the source's.
+    """
     entity = profile.entity(job.entity)
     mode = _mode(job, entity)
     wire = wire_format(profile, entity, mode)
     _bound(job, wire)
-    source = open_source(job.source, format=job.format)
-    company = company_column(source.columns, job.partition_by)
-    fields = _fields(job, entity, source, company)
+    company = company_column(columns, job.partition_by)
+    fields = _fields(job, entity, columns, company)
     if wire.needs_key and entity.key not in fields:
         others = [other for other in entity.modes if other != mode]
         message = (
@@ -55,8 +55,9 @@ def prepare(job: Job) -> Prepared:
         )
         raise UsageError(message)
     used = {column for column, _ in fields.values()} | {company}
-    unused = [column for column in source.columns if column not in used]
-    return Prepared(job, profile, entity, mode, wire, source, fields, company, unused, _token(job, profile))
+    unused = [column for column in columns if column not in used]
+    look_up = None if entity.look_up is None else LookUp(profile, entity, entity.look_up, list(fields))
+    return Prepared(job, profile, entity, mode, wire, look_up, fields, company, unused, _token(job, profile))
 
 
 def _mode(job: Job, entity: EntitySpec) -> Mode:
@@ -87,19 +88,19 @@ def _bound(job: Job, wire: WireFormat) -> None:
         raise UsageError(message)
 
 
-def _fields(job: Job, entity: EntitySpec, source: Source, company: str | None) -> Fields:
+def _fields(job: Job, entity: EntitySpec, columns: Sequence[str], company: str | None) -> Fields:
     """Find each field's column: the one mapped to it, else the one of its name in any case."""
     for field, column in job.fields.items():
         if field not in entity.fields:
             message = f"--field {field}={column}: {job.entity} has no such field; {nearest(field, entity.fields)}"
             raise UsageError(message)
-        if column not in source.columns:
+        if column not in columns:
             message = (
-                f"--field {field}={column}: {job.source.name} has no such column; {nearest(column, source.columns)}"
+                f"--field {field}={column}: {job.source.name} has no such column; {nearest(column, columns)}"
             )
             raise UsageError(message)
     mapped = set(job.fields.values())
-    folded = {column.strip().casefold(): column for column in source.columns if column not in mapped | {company}}
+    folded = {column.strip().casefold(): column for column in columns if column not in mapped | {company}}
     found = {}
     for name, spec in entity.fields.items():
         source_column = job.fields.get(name) or folded.get(name.casefold())
@@ -108,7 +109,7 @@ def _fields(job: Job, entity: EntitySpec, source: Source, company: str | None) -
         elif spec.required:
             message = (
                 f"{job.source.name}: no column for {name}, which every {job.entity} needs; "
-                f"map one with --field {name}=COLUMN (columns: {', '.join(source.columns)})"
+                f"map one with --field {name}=COLUMN (columns: {', '.join(columns)})"
             )
             raise UsageError(message)
     return found
@@ -118,6 +119,8 @@ def _token(job: Job, profile: PlatformProfile) -> SecretStr:
     """Find the token: the job's, else the environment's, else the practice one that opens nothing but a mock."""
     if job.token is not None:
         return job.token
+    if job.token_file is not None:
+        return SecretStr("")
     found = "" if job.to == EMBEDDED else os.environ.get(profile.token_env, "")
     token = found or profile.practice_token or ""
     if not token:

@@ -43,10 +43,12 @@ class BusinessError(Strict):
 class Answers(Strict):
     """How this platform's answers are to be understood; see `policy/verdict.py` for the table.
 
-    `created`, `updated` and `unchanged` are the words in an XML success message.
+    A status in `executed_unless_retry_after` counts as not executed only with a Retry-After: without one it may
+    come from something in front of the platform, which had passed the call on. `created`, `updated` and `unchanged` are the words in an XML success message.
     """
 
     not_executed: tuple[int, ...] = (429, 503)
+    executed_unless_retry_after: tuple[int, ...] = (503,)
     sign_in: tuple[int, ...] = (401,)
     company_closed: tuple[int, ...] = (403,)
     absent: tuple[int, ...] = (404, 405, 410, 501)
@@ -104,8 +106,28 @@ class XmlSpec(Strict):
     attributes: Mapping[str, Mapping[str, str]] = {}
 
 
+class LookUpSpec(Strict):
+    """How rows in doubt are read back by their natural key.
+
+    `path` has the places {company}, {select} and {filter}. `quiet_s` is how long after a lost answer the platform
+    may still be storing the row: nothing is asked before, for "not there" would not mean "not coming".
+    """
+
+    path: str
+    max_keys: PositiveInt = 40
+    max_url_bytes: PositiveInt = 2000
+    quiet_s: Seconds = 30.0
+
+
+DoubtRule = Literal["look-up", "resend"]
+
+
 class EntitySpec(Strict):
-    """What a row becomes there, and the ways it can travel, cheapest first."""
+    """What a row becomes there, and the ways it can travel, cheapest first.
+
+    `in_doubt` says, by mode, what makes a row in doubt known again: a look-up by key, or the same call once more
+    where it creates or updates by key; without a rule the row stays in doubt.
+    """
 
     modes: tuple[Mode, ...] = Field(min_length=1)
     key: str
@@ -113,6 +135,8 @@ class EntitySpec(Strict):
     insert: InsertSpec | None = None
     batch: BatchSpec | None = None
     xml: XmlSpec | None = None
+    look_up: LookUpSpec | None = None
+    in_doubt: Mapping[Mode, DoubtRule] = {}
 
     @model_validator(mode="after")
     def _consistent(self) -> "EntitySpec":
@@ -120,6 +144,9 @@ class EntitySpec(Strict):
             if getattr(self, mode) is None:
                 message = f"mode {mode} is listed in modes but has no [{mode}] table"
                 raise ValueError(message)
+        if "look-up" in self.in_doubt.values() and self.look_up is None:
+            message = "in_doubt says look-up, but there is no [look_up] table"
+            raise ValueError(message)
         if self.key not in self.fields:
             message = f"key {self.key} is not one of the fields"
             raise ValueError(message)

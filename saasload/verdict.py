@@ -59,14 +59,41 @@ class StopRun:
     reason: str
 
 
-Verdict = Settle | Again | Split | CloseCompany | StopRun
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A question that will not be answered: its rows stay in doubt."""
+
+    note: Note
+
+
+Verdict = Settle | Again | Split | CloseCompany | StopRun | Drop
 
 
 def on_failure(call: Call, error: TransportError) -> Verdict:
-    """Judge a call that failed below HTTP."""
+    """Judge a call that failed below HTTP; a question may be asked as often as it takes."""
     if isinstance(error, NotSentError):
         return Again(Note("not-sent", str(error)), None, sent=False)
-    return in_doubt(call, Note("answer-lost", str(error)))
+    note = Note("answer-lost", str(error))
+    return Again(note, None, sent=True) if call.question else in_doubt(call, note)
+
+
+def on_late(call: Call, note: Note) -> Verdict:
+    """Judge a call that was not answered in time."""
+    return Again(note, None, sent=True) if call.question else in_doubt(call, note)
+
+
+def on_question(reply: Reply, answers: Answers) -> Verdict:
+    """Judge a look-up that was answered with anything but a list: no row is refused by it."""
+    note = reply_note(reply)
+    match meaning(reply.status, message_of(reply.body), answers):
+        case Meaning.NOT_EXECUTED | Meaning.IN_DOUBT:
+            return Again(note, _asked(reply), sent=True)
+        case Meaning.SIGN_IN:
+            return _sign_in(note)
+        case Meaning.COMPANY_CLOSED:
+            return CloseCompany(note)
+        case _:
+            return Drop(note)
 
 
 def in_doubt(call: Call, note: Note) -> Settle:
@@ -83,12 +110,12 @@ def on_reply(  # noqa: PLR0911 one exit a row of the table
     text = message_of(reply.body)
     note = reply_note(reply)
     match meaning(reply.status, text, answers):
+        case Meaning.NOT_EXECUTED if reply.status in answers.executed_unless_retry_after and _asked(reply) is None:
+            return in_doubt(call, Note("unclear-answer", note.message, http_status=reply.status))
         case Meaning.NOT_EXECUTED:
-            note = Note("not-executed", note.message, http_status=reply.status)
-            return Again(note, _asked(reply), sent=True)
+            return Again(Note("not-executed", note.message, http_status=reply.status), _asked(reply), sent=True)
         case Meaning.SIGN_IN:
-            message = f"the target does not accept the token (HTTP {reply.status}: {note.message})"
-            return StopRun(Note("sign-in", note.message, http_status=reply.status), message)
+            return _sign_in(note)
         case Meaning.COMPANY_CLOSED:
             return CloseCompany(Note("company-closed", note.message, http_status=reply.status))
         case Meaning.ABSENT:
@@ -99,6 +126,11 @@ def on_reply(  # noqa: PLR0911 one exit a row of the table
             return _refused(call, refused)
         case _:
             return in_doubt(call, Note("unclear-answer", note.message, http_status=reply.status))
+
+
+def _sign_in(note: Note) -> StopRun:
+    message = f"the target does not accept the token (HTTP {note.http_status}: {note.message})"
+    return StopRun(Note("sign-in", note.message, http_status=note.http_status), message)
 
 
 def _asked(reply: Reply) -> str | None:

@@ -87,7 +87,7 @@ def _xml(company: str, rows: list[Row]) -> Post:
         )
         accounts.append(
             f"<Account code={quoteattr(row['Code'])}>{first}<Language code={quoteattr(row['Language'])}/>"
-            f"<IsSales>{int(row['IsSales'])}</IsSales><Address type=\"VIS\" default=\"1\">{address}</Address>"
+            f'<IsSales>{int(row["IsSales"])}</IsSales><Address type="VIS" default="1">{address}</Address>'
             f"{last}</Account>"
         )
     body = f"<eExact><Accounts>{''.join(accounts)}</Accounts></eExact>"

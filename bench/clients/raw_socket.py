@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from urllib.parse import urlsplit
 
 import uvloop
@@ -68,7 +69,7 @@ async def _main() -> None:
     loop = asyncio.get_running_loop()
     ends = [loop.create_future() for _ in range(options.parallel)]
     for end in ends:
-        await loop.create_connection(lambda end=end: _Connection(waiting, end), target.hostname, target.port)
+        await loop.create_connection(partial(_Connection, waiting, end), target.hostname, target.port)
     await asyncio.gather(*ends)
     watch.say(calls=len(ready), rows=sum(one.rows for one in ready))
 

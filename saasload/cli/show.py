@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from saasload.engine import Live
+from saasload.load import Live
 from saasload.run.report import ExitCode, Group, Report
 
 REFRESH_S = 0.2

@@ -30,6 +30,11 @@ class Budget:
         for window in self._windows(company):
             window.sending(now)
 
+    def refund(self, company: Company) -> None:
+        """Take a charge back: the call did not leave."""
+        for window in self._windows(company):
+            window.refund()
+
     def settled(self, company: Company, now: float) -> None:
         """Note that its reply is in, or that it has failed."""
         for window in self._windows(company):

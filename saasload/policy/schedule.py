@@ -83,6 +83,19 @@ class Schedule:
         """List the waiting lanes with the time each waits for, soonest first."""
         return sorted((until, company) for until, _, company in self._waiting if not self._lanes[company].closed)
 
+    def give_back(self, company: Company) -> None:
+        """Take back a `take` that no call followed: nothing is charged, and the lane asks again when it may."""
+        place = self._lanes[company]
+        self._budget.refund(company)
+        place.in_flight -= 1
+        # With a call of its own on the wire, the lane has news only when that is back.
+        if not place.in_flight:
+            self._enqueue(company)
+
+    def in_flight(self, company: Company) -> int:
+        """Count a company's calls on the wire."""
+        return self._lanes[company].in_flight
+
     def settled(self, company: Company, now: float, rows: int) -> None:
         """Note that a call is back and has settled some rows."""
         place = self._lanes[company]

@@ -40,6 +40,10 @@ class SlidingWindow:
         """Count a call that leaves."""
         self._open += 1
 
+    def refund(self) -> None:
+        """Take a `sending` back: the call did not leave."""
+        self._open -= 1
+
     def settled(self, now: float) -> None:
         """Count its reply: the slot frees one period from now."""
         self._open -= 1
@@ -84,6 +88,11 @@ class FixedWindow:
         self._turn(now + self._offset)
         self._used += 1
         self._open += 1
+
+    def refund(self) -> None:
+        """Take a `sending` back: the call did not leave."""
+        self._used -= 1
+        self._open -= 1
 
     def settled(self, now: float) -> None:
         """Note its reply: from the next period on it no longer counts, unless that may have begun there."""

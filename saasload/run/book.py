@@ -1,12 +1,21 @@
-"""Keep what becomes of every row, and of every call."""
+"""Keep what becomes of every row, and of every call: in memory for the load, in the journal for good."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from saasload.model import Call, Company, Note, Outcomes, RowStatus, Trip
+from saasload.model import Call, Company, Note, Outcomes, RowStatus, Trip, all_rows
+from saasload.run.commit import GroupCommit
+from saasload.run.journal import Entry, Journal, Sending, Settled, unpack_notes, unpack_rows
 from saasload.run.tables import ACCEPTED, CALLS, TableWriter
+
+LOOK_UP = "look-up"
+"""The form of a call that reads rows in doubt back."""
+
+CRASHED = Note("crash", "the process ended while the call was on the wire")
+_NAMES = {int(status): status.name.lower() for status in RowStatus}
+_ACCEPTED = frozenset({RowStatus.CREATED, RowStatus.UPDATED, RowStatus.UNCHANGED})
 
 
 @dataclass(slots=True)
@@ -23,77 +32,159 @@ class CompanyCount:
         return self.outcomes.total()
 
 
-class Book:
-    """The driver's recorder: one byte a row, one line a call, and the accepted rows as they come.
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What the book writes beside a call: its mode, and the wall time, in seconds, at the clock's zero.
 
-    `statuses` holds, by row number, a RowStatus, or 0 for a row without an outcome: it was not sent. A row
-    settled twice is a fault of ours and is said at once, for all counts rest on it.
+    `threads` lets the journal be written in a thread; a virtual clock would take it for asleep.
     """
 
-    def __init__(self, folder: Path, *, rows: int, companies: Mapping[Company, int], mode: str, epoch: float) -> None:
-        """Open the files that grow with the load; `epoch` is the wall time, in seconds, at the clock's zero."""
+    mode: str
+    epoch: float
+    threads: bool
+
+
+class Book:
+    """The driver's recorder.
+
+    `statuses` holds, by row number, a RowStatus, or 0 for a row without an outcome: it was not sent, or was
+    certainly not executed. A row in doubt may still become something else; any other row that is settled twice
+    is a fault of ours and is said at once, for all counts rest on it.
+    """
+
+    def __init__(self, journal: Journal, *, rows: int, companies: Mapping[Company, int], times: "Times") -> None:
+        """Begin with nothing settled; `rows` is the highest row number."""
         self.statuses = bytearray(rows + 1)
         self.notes: dict[int, Note] = {}
         self.companies = {company: CompanyCount(count) for company, count in companies.items()}
         self.closed_by: dict[Company | None, Note] = {}
         self.counts: Counter[RowStatus] = Counter()
         self.calls = 0
-        self._mode = mode
-        self._epoch = epoch
-        self._accepted = TableWriter(folder / "accepted.parquet", ACCEPTED)
-        self._calls = TableWriter(folder / "calls.parquet", CALLS)
+        self._journal = journal
+        self._times = times
+        self._commit: GroupCommit[Sending | Settled] = GroupCommit(journal.write, threads=times.threads)
+        self._no = journal.last_call()
+
+    def replay(self) -> None:
+        """Take over what earlier processes of this run have written; a call without an answer leaves rows in doubt."""
+        statuses = self.statuses
+        calls: Counter[Company] = Counter()
+        plain: Counter[tuple[Company, int]] = Counter()
+        for entry in self._journal.replay():
+            company, form, row, _, outcome, _, notes = entry
+            calls[company] += 1
+            if row is not None and outcome and notes is None and not statuses[row]:
+                # A million calls of one row each are a million turns of this loop.
+                statuses[row] = outcome
+                plain[company, outcome] += 1
+            elif outcome != 0 and (outcome is not None or form != LOOK_UP):
+                self._mark(company, _outcomes(entry))
+        for (company, code), count in plain.items():
+            self.counts[RowStatus(code)] += count
+            self.companies[company].outcomes[RowStatus(code)] += count
+        for company, count in calls.items():
+            self.companies[company].calls += count
+        self.calls = calls.total()
 
     def refused_here(self, company: Company, outcomes: Outcomes) -> None:
-        """Keep the outcomes of rows that were not sent since they cannot be."""
-        self._keep(company, outcomes)
+        """Keep the outcomes of rows that were not sent since they cannot be.
 
-    def sending(self, call: Call) -> None:
-        """Take note that a call is about to leave."""
+        They are not journalled: whoever goes on with the run finds them again, by what is true then.
+        """
+        self._mark(company, outcomes)
 
-    def settled(self, call: Call, outcomes: Outcomes) -> None:
-        """Keep the outcomes of rows that need nothing more."""
-        self._keep(call.company, outcomes)
+    async def sending(self, call: Call, at: float) -> int:
+        """Make durable that a call is about to leave; return its number. Raises RunFolderError where that fails.
+
+        A question changes nothing there, so it need not be durable before it leaves.
+        """
+        self._no += 1
+        number = self._no
+        form = LOOK_UP if call.question else self._times.mode
+        sent_ms = int((self._times.epoch + at) * 1000)
+        self._commit.add(Sending(number, call.company, form, sent_ms, call.size, call.attempt, call.rows))
+        if not call.question:
+            await self._commit.durable()
+        return number
+
+    def settled(self, number: int, trip: Trip, outcomes: Outcomes | None) -> None:
+        """Keep what came of a call; None where nothing of it was executed."""
+        self.calls += 1
+        self.companies[trip.call.company].calls += 1
+        self._commit.add(Settled(number, trip.status, trip.lasted * 1000.0, trip.note, outcomes))
+        if outcomes is not None:
+            self._mark(trip.call.company, outcomes)
+
+    async def flush(self) -> None:
+        """Make all that was kept durable."""
+        await self._commit.durable()
 
     def closed(self, company: Company | None, note: Note) -> None:
         """Keep why a company's rest stays unsent; None stands for all companies."""
         self.closed_by.setdefault(company, note)
 
-    def trip(self, trip: Trip) -> None:
-        """Keep one request's line."""
-        call = trip.call
-        self.calls += 1
-        self.companies[call.company].calls += 1
-        at_ms = int((self._epoch + trip.started) * 1000)
-        self._calls.add(
-            (at_ms, call.company, self._mode, len(call.rows), call.size,
-             trip.status, call.attempt, trip.lasted * 1000.0, trip.note)
-        )  # fmt: skip
-
     def close(self) -> None:
-        """Finish the files that grew with the load."""
-        self._accepted.close()
-        self._calls.close()
+        """Write what is not yet written."""
+        self._commit.close()
+
+    def write_tables(self, folder: Path) -> None:
+        """Write accepted.parquet and calls.parquet from the journal, which knows all processes of the run."""
+        with TableWriter(folder / "accepted.parquet", ACCEPTED) as accepted:
+            for rows, companies, codes, ids in self._journal.single_rows():
+                accepted.extend((rows, companies, [_NAMES[code] for code in codes], ids))  # type: ignore[index]
+            for company, many, statuses, identities in self._journal.many_rows():
+                kept = [place for place, code in enumerate(statuses) if code in _ACCEPTED]
+                names = [_NAMES[statuses[place]] for place in kept]
+                columns = [many[place] for place in kept], [company] * len(kept), names
+                accepted.extend((*columns, [identities[place] for place in kept]))
+        with TableWriter(folder / "calls.parquet", CALLS) as calls:
+            for trips in self._journal.trips():
+                calls.extend(trips)
+
+    def forget_doubts(self) -> None:
+        """Take a person's word that rows in doubt are not there: they are unsent again, and journalled as such."""
+        doubtful = [row for row, status in enumerate(self.statuses) if status == RowStatus.IN_DOUBT]
+        for row in doubtful:
+            self.statuses[row] = 0
+            self.notes.pop(row, None)
+        for count in self.companies.values():
+            del count.outcomes[RowStatus.IN_DOUBT]
+        del self.counts[RowStatus.IN_DOUBT]
 
     def why_unsent(self, company: Company) -> Note:
         """Say why the rest of a company was not sent."""
         return self.closed_by.get(company) or self.closed_by.get(None) or Note("not-reached")
 
-    def _keep(self, company: Company, outcomes: Outcomes) -> None:
+    def _mark(self, company: Company, outcomes: Outcomes) -> None:
         statuses = self.statuses
+        tally: Counter[RowStatus] = Counter()
         for row, status in zip(outcomes.rows, outcomes.statuses, strict=True):
-            if statuses[row]:
-                message = f"row {row} is settled twice: {RowStatus(statuses[row]).name}, then {status.name}"
-                raise AssertionError(message)
-            statuses[row] = status
-        tally = Counter(outcomes.statuses)
+            before = statuses[row]
+            if before:
+                self._unmark(row, RowStatus(before), status, tally)
+            if status != RowStatus.NOT_ATTEMPTED:
+                statuses[row] = status
+                tally[status] += 1
         self.counts.update(tally)
         if company in self.companies:
             self.companies[company].outcomes.update(tally)
-        self.notes.update(outcomes.notes)
-        if not outcomes.notes:
-            names = [status.name.lower() for status in outcomes.statuses]
-            self._accepted.extend((outcomes.rows, [company] * len(names), names, outcomes.ids))
-            return
-        for row, status, identity in zip(outcomes.rows, outcomes.statuses, outcomes.ids, strict=True):
-            if status.accepted:
-                self._accepted.add((row, company, status.name.lower(), identity))
+        if outcomes.notes:
+            self.notes.update(outcomes.notes)
+
+    def _unmark(self, row: int, before: RowStatus, after: RowStatus, tally: Counter[RowStatus]) -> None:
+        if before is not RowStatus.IN_DOUBT:
+            message = f"row {row} is settled twice: {before.name}, then {after.name}"
+            raise AssertionError(message)
+        tally[before] -= 1
+        self.statuses[row] = 0
+        self.notes.pop(row, None)
+
+
+def _outcomes(entry: Entry) -> Outcomes:
+    """Make outcomes of a journal's entry, without the target's ids."""
+    rows = (entry.row,) if entry.rows is None else unpack_rows(entry.rows)
+    if entry.outcome is None:
+        return all_rows(rows, RowStatus.IN_DOUBT, CRASHED)  # type: ignore[arg-type]
+    codes = entry.outcomes if entry.outcomes is not None else bytes((entry.outcome,)) * len(rows)
+    notes = {} if entry.notes is None else unpack_notes(entry.notes)
+    return Outcomes(rows, [RowStatus(code) for code in codes], (), notes)  # type: ignore[arg-type]

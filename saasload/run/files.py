@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from saasload.model import Company, Note, RowStatus
+from saasload.model import ROW_COLUMN, Company, Note, RowStatus
 from saasload.run.book import Book
 from saasload.run.tables import TableWriter
-from saasload.source.base import ROW_COLUMN
 from saasload.source.spool import Spool
 
 _UNSENT = 0

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from saasload.errors import RunFolderError, UsageError
+from saasload.names import nearest
+from saasload.run.journal import FILE as JOURNAL
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -14,6 +16,29 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 def new_run_id() -> str:
     """Make a run's name: when it began, and four letters so that two at once differ."""
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def find_run(runs: Path, run: str | None) -> Path:
+    """Find a run's folder by its name, the latest where none is given; UsageError with the nearest names."""
+    names = run_names(runs)
+    if run is None and names:
+        return runs / names[-1]
+    if run is not None and run in names:
+        return runs / run
+    if not names:
+        message = f"{runs}: no runs here; name their folder with --runs"
+    else:
+        message = f"run {run}: not in {runs}; {nearest(str(run), names)}"
+    raise UsageError(message)
+
+
+def run_names(runs: Path) -> list[str]:
+    """List the runs in a folder, the oldest first."""
+    try:
+        found = [(path.stat().st_mtime_ns, path.name) for path in runs.iterdir() if (path / JOURNAL).is_file()]
+    except OSError:
+        return []
+    return [name for _, name in sorted(found)]
 
 
 def make_run_folder(runs: Path, run: str) -> Path:

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from saasload.errors import UsageError
-
-ROW_COLUMN = "__row__"
-"""The column the spool adds: the row's number in the source."""
+from saasload.model import ROW_COLUMN
 
 BATCH_ROWS = 16_384
 

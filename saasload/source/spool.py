@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saasload.errors import RunFolderError
-from saasload.source.base import BATCH_ROWS, ROW_COLUMN, Source, SourceBatch
+from saasload.model import ROW_COLUMN
+from saasload.source.base import BATCH_ROWS, Source, SourceBatch
 from saasload.source.partition import Assign, Refused
 
 BUFFER_ROWS = 1 << 16

@@ -8,5 +8,6 @@ not its name: whatever fails while a connection is being made was never sent, wh
 from saasload.transport.client import App, open_client
 from saasload.transport.network import Network
 from saasload.transport.sender import Sender
+from saasload.transport.token_file import TokenFile
 
-__all__ = ["App", "Network", "Sender", "open_client"]
+__all__ = ["App", "Network", "Sender", "TokenFile", "open_client"]

@@ -3,42 +3,43 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from saasload.model import Company, Fragments, Note, Outcomes, RowStatus
+from saasload.model import ROW_COLUMN, Company, Fragments, Note, Outcomes, RowStatus
 from saasload.profile import FieldSpec
 from saasload.wire.base import WireFormat
 from saasload.wire.values import Table, tabulate
 
-ROW_COLUMN = "__row__"
-"""The column that a spooled batch keeps its source row numbers in."""
-
-PROBLEM_COLUMN = "__problem__"
-"""The column that says, by row, why the source could not be read there."""
+Fields = Mapping[str, tuple[str, FieldSpec]]
+"""By the entity's field: the source column it comes from, and what it takes."""
 
 
 def render(
     batches: Iterable[Any],
     company: Company,
     wire: WireFormat,
-    fields: Mapping[str, tuple[str, FieldSpec]],
+    fields: Fields,
     *,
     key: str,
     chunk_rows: int,
 ) -> Iterator[Fragments | Outcomes]:
     """Encode rows in chunks; a row that cannot be encoded comes out as a rejected outcome.
 
-    `fields` maps the entity's field names to source column and specification; `key` names its natural key.
+    `key` names the entity's natural key.
     """
+    for table in tables(batches, fields, chunk_rows):
+        keys = _keys(table, key)
+        problems = _problems(table, keys, key, needed=wire.needs_key)
+        if problems:
+            yield _rejected(table.rows, problems)
+        fragments = Fragments(table.rows, wire.encode(table, company), keys)
+        yield _without(fragments, problems) if problems else fragments
+
+
+def tables(batches: Iterable[Any], fields: Fields, chunk_rows: int) -> Iterator[Table]:
+    """Convert batches of source rows to the entity's fields, some rows at a time."""
     for batch in batches:
         for start in range(0, batch.num_rows, chunk_rows):
             chunk = batch.slice(start, chunk_rows)
-            rows = chunk.column(ROW_COLUMN).to_pylist()
-            table = tabulate(chunk, rows, fields)
-            keys = _keys(table, key)
-            problems = _problems(table, keys, key, needed=wire.needs_key)
-            if problems:
-                yield _rejected(rows, problems)
-            fragments = Fragments(rows, wire.encode(table, company), keys)
-            yield _without(fragments, problems) if problems else fragments
+            yield tabulate(chunk, chunk.column(ROW_COLUMN).to_pylist(), fields)
 
 
 def _keys(table: Table, key: str) -> Sequence[str]:

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from saasload.errors import InDoubtError, NotSentError, TransportError
 from saasload.model import Reply, Request
 from saasload.transport import Network, Sender, open_client
+from saasload.transport.reasons import reason
 
 from .conftest import Certificate
 from .engines import BODY_SECRET, POST, QUERY_SECRET, TOKEN, Engine, open_sender, send
@@ -368,3 +369,16 @@ def test_limits_of_the_client_are_told_apart(
 
     assert [type(error) for error in heard] == [kind]
     assert str(heard[0]).endswith(f": {words}")
+
+
+def test_several_causes_are_one_line() -> None:
+    """Where each address of a name refuses, httpx's engine hands up a group: the first reason is the reason."""
+    refusals = ExceptionGroup(
+        "multiple connection attempts failed", [ConnectionRefusedError(111, "a"), OSError(101, "b")]
+    )
+    below = OSError("All connection attempts failed")
+    below.__cause__ = refusals
+    error = httpx.ConnectError("All connection attempts failed")
+    error.__cause__ = below
+
+    assert reason(error) == "connection refused"

@@ -144,6 +144,7 @@ def test_the_client_itself_keeps_no_cookies_and_streams(ours: Engine) -> None:
 
         assert [each.headers.get("cookie") for each in server.arrived] == [None, None]
         assert [each.body for each in server.arrived] == [b"grant_type=refresh"] * 2
+        assert [each.headers.get("transfer-encoding") for each in server.arrived] == [None, None]
 
 
 def test_a_call_is_not_logged(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:

@@ -46,7 +46,9 @@ def test_a_refused_call_waits_as_asked_and_never_less_than_the_floor(
 
 
 @given(specs, st.integers(1, 200_000), chances)
-def test_a_call_that_never_arrived_backs_off_within_its_ceiling(spec: RetrySpec, attempt: int, rng: random.Random) -> None:
+def test_a_call_that_never_arrived_backs_off_within_its_ceiling(
+    spec: RetrySpec, attempt: int, rng: random.Random
+) -> None:
     """From nothing to a ceiling that doubles up to the cap, and a last attempt."""
     decision = after_not_sent(spec, attempt, rng)
 
@@ -121,7 +123,13 @@ def test_no_retry_after_is_ever_negative_endless_or_fatal(value: str) -> None:
     assert seconds is None or 0.0 < seconds < 366 * 86400.0
 
 
-@given(st.lists(st.sampled_from(["Mon", ",", " ", "30", "Nov", "2026", "-", "09:00", ":", ".", "+", "GMT", "(", ")", '"', "[", "\\"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Mon", ",", " ", "30", "Nov", "2026", "-", "09:00", ":", ".", "+", "GMT", "(", ")", '"', "[", "\\"]
+        )
+    )
+)
 def test_scraps_of_dates_are_nonsense_at_worst(scraps: list[str]) -> None:
     """The standard library's parser is old and forgiving; nothing it raises gets out."""
     seconds = retry_after("".join(scraps), NOW)

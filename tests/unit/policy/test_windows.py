@@ -44,7 +44,9 @@ def counted(window: Window, made: list[tuple[float, float, float]], start: float
 
 
 @given(st.integers(1, 5), st.sampled_from([1.0, 10.0, 60.0]), trips)
-def test_a_sliding_window_holds_by_the_servers_count(calls: int, period: float, made: list[tuple[float, float, float]]) -> None:
+def test_a_sliding_window_holds_by_the_servers_count(
+    calls: int, period: float, made: list[tuple[float, float, float]]
+) -> None:
     """Whatever the latency: no period-long stretch, wherever it begins, holds more calls than allowed."""
     instants = counted(SlidingWindow(calls, period), made, 1000.0)
 

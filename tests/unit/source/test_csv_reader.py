@@ -30,6 +30,7 @@ def gather(batches: object) -> tuple[Rows, dict[int, str]]:
     problems: dict[int, str] = {}
     for batch in batches:  # type: ignore[attr-defined]  # any iterable of batches
         assert batch.first_row == len(found) + 1
+        assert len(batch)
         found += [list(row.values()) for row in batch.batch.to_pylist()]
         problems |= batch.problems
     return found, problems
@@ -129,6 +130,20 @@ def test_a_ragged_row_in_the_second_block_keeps_every_number(tmp_path: Path) -> 
 
     assert [row[0] for row in rows] == [str(row) if row != 30_001 else None for row in range(1, 40_001)]
     assert list(problems) == [30_001]
+
+
+def test_lines_are_counted_past_empty_ones_and_those_inside_quotes(tmp_path: Path) -> None:
+    """Also far into the file, where the exact reader has skipped what the fast one read."""
+    text = f'"{"x" * 30}\n{"y" * 30}"'
+    lines = [f"{row},{text}" + "\n" * (row % 10 == 0) for row in range(1, 40_001)]
+    lines[38_999] = "ragged"
+    path = write(tmp_path, "id,text\n" + "\n".join(lines))
+
+    rows, problems = read(path)
+
+    assert [row[0] for row in rows] == [str(row) if row != 39_000 else None for row in range(1, 40_001)]
+    line = 1 + 2 * 38_999 + 3_899 + 1
+    assert problems == {39_000: f"line {line}: 1 cell where the header has 2: ragged"}
 
 
 def test_a_mark_at_the_start_is_removed(tmp_path: Path) -> None:

@@ -55,11 +55,14 @@ def test_split_yields_the_whole_parts(body: bytes, parts: list[bytes]) -> None:
         b"Content-Type: application/http\r\nContent-ID: 7\r\n\r\nHTTP/1.1 429 Slow\r\nRetry-After: 5\r\n\r\nbody",
         b"content-type: application/http\ncontent-id: <7>\n\nHTTP/1.1 429 Slow\nretry-after: 5\n\nbody",
         b"CONTENT-TYPE: application/http\r\nCONTENT-ID: 7\r\n\r\nHTTP/1.1 429\r\nRETRY-AFTER:5\r\n\r\nbody",
-        b"\r\nContent-Type: application/http\r\n\r\n\r\nHTTP/1.1 429 Slow\r\nContent-ID: 7\r\nRetry-After: 5 \r\n\r\nbody",
+        b"\r\nContent-Type: application/http\r\n\r\n\r\nHTTP/1.1 429\r\nContent-ID: 7\r\nRetry-After: 5 \r\n\r\nbody",
         b"Content-ID: 7\nContent-Type: application/http\n\nHTTP/1.1 429 Slow\nRetry-After: 5\n\nbody",
-        b"Content-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\nContent-ID: 7\r\n\r\n"
-        b"HTTP/1.1 429 Slow\r\nRetry-After: 5\r\n\r\nbody\r\n--c--",
-        b'Content-Type: multipart/mixed; boundary="c"\n\n--c\nContent-ID: 7\n\nHTTP/1.1 429 Slow\nRetry-After: 5\n\nbody\n--c--',
+        (
+            b"Content-Type: multipart/mixed; boundary=c\r\n\r\n"
+            b"--c\r\nContent-Type: application/http\r\nContent-ID: 7\r\n\r\n"
+            b"HTTP/1.1 429 Slow\r\nRetry-After: 5\r\n\r\nbody\r\n--c--"
+        ),
+        b'Content-Type: multipart/mixed; boundary="c"\n\n--c\nContent-ID:7\n\nHTTP/1.1 429\nRetry-After:5\n\nbody\n--c--',
     ],
     ids=["usual", "lower-case-lf", "upper-case", "inner-id", "id-first-lf", "change-set", "change-set-lf"],
 )

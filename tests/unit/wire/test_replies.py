@@ -20,15 +20,16 @@ ROWS = [3, 4, 7, 9]
 ACCEPTED = {RowStatus.CREATED, RowStatus.UPDATED, RowStatus.UNCHANGED}
 
 statuses = st.sampled_from(RowStatus)
-wires = st.sampled_from([make_wire("insert"), make_wire("batch"), make_wire("batch", profile(change_set="call")), make_wire("xml")])
+wires = st.sampled_from(
+    [make_wire("insert"), make_wire("batch"), make_wire("batch", profile(change_set="call")), make_wire("xml")]
+)
 
 
 def heard_by(wire: WireFormat, call: Call, body: bytes, content_type: str, status: int = 200) -> Outcomes | None:
     """Read a reply; None where it cannot be read, which is an answer too. Anything else that happens is a bug."""
     try:
         heard = wire.read(call, make_reply(body, content_type, status))
-    except DecodeError as error:
-        assert "\n" not in str(error)
+    except DecodeError:
         return None
     if isinstance(heard, Refusal):
         return None
@@ -130,9 +131,12 @@ def test_any_bytes_are_outcomes_or_unreadable(wire: WireFormat, body: bytes, con
 
 
 @given(st.lists(st.sampled_from([
-    b"--resp", b"--cs_3", b"--", b"\r\n", b"\n", b" ", b"HTTP/1.1 201 Created", b"HTTP/1.1 429 Slow", b"HTTP/1.1 400 Bad",
-    b"Content-Type: multipart/mixed; boundary=cs_3", b"Content-Type: application/http", b"Content-ID: 3", b"Content-ID: \xb2",
-    b"Retry-After: " + b"9" * 5000, b"Retry-After: \xb2", b"Retry-After: -1", b'{"d":{"ID":"x","Code":"A"}}', b'{"d":null}',
+    b"--resp", b"--cs_3", b"--", b"\r\n", b"\n", b" ",
+    b"HTTP/1.1 201 Created", b"HTTP/1.1 429 Slow", b"HTTP/1.1 400 Bad",
+    b"Content-Type: multipart/mixed; boundary=cs_3", b"Content-Type: application/http",
+    b"Content-ID: 3", b"Content-ID: \xb2",
+    b"Retry-After: " + b"9" * 5000, b"Retry-After: \xb2", b"Retry-After: -1",
+    b'{"d":{"ID":"x","Code":"A"}}', b'{"d":null}',
     b'{"error":{"message":{"value":"already exists"}}}', b"\xff\x00",
 ]), max_size=24), st.booleans())  # fmt: skip
 def test_multipart_scraps_are_outcomes_or_unreadable(scraps: list[bytes], together: bool) -> None:
@@ -175,7 +179,9 @@ def test_a_cut_reply_creates_no_row_whose_part_was_not_whole(mode: Mode, body: b
 
 @pytest.mark.parametrize(("mode", "body", "content_type"), VALID, ids=IDS)
 @pytest.mark.parametrize("instead", [b"", b"\xff", b"-", b"9", b"\r\n\r\n"])
-def test_a_reply_bent_at_any_byte_settles_each_row_once(mode: Mode, body: bytes, content_type: str, instead: bytes) -> None:
+def test_a_reply_bent_at_any_byte_settles_each_row_once(
+    mode: Mode, body: bytes, content_type: str, instead: bytes
+) -> None:
     """One byte changed, lost or multiplied anywhere: outcomes or unreadable, and no row is someone else's."""
     wire = make_wire(mode)
     call = make_call(ROWS, KEYS)
@@ -206,6 +212,31 @@ def test_parts_are_matched_by_name_in_any_order_and_number(data: st.DataObject) 
     assert list(heard.ids) == [identity(row) for row in heard.rows]
 
 
+@pytest.mark.parametrize(
+    ("waits", "longest"),
+    [
+        (["2", "10", "9"], "10"),
+        (["2.5", "2"], "2.5"),
+        (["soon", "3"], "3"),
+        (["Wed, 21 Oct 2015 07:28:00 GMT", ""], "Wed, 21 Oct 2015 07:28:00 GMT"),
+        (["\xb2", "1"], "1"),
+        (["9" * 5000, "1"], "1"),
+        (["", ""], None),
+    ],
+)
+def test_the_longest_wait_of_the_parts_is_handed_on(waits: list[str], longest: str | None) -> None:
+    """Rows that were not tried go again together; nonsense in one part is nothing to fail on (C05, C09)."""
+    parts = [
+        b"Content-ID: %d\r\n\r\nHTTP/1.1 429 Slow\r\nRetry-After: %b\r\n\r\n" % (row, wait.encode("latin-1"))
+        for row, wait in zip(ROWS, waits, strict=False)
+    ]
+    heard = heard_by(make_wire("batch"), make_call(ROWS, KEYS), multipart(parts), "multipart/mixed; boundary=resp")
+
+    assert heard is not None
+    assert set(heard.statuses) == {RowStatus.NOT_ATTEMPTED}
+    assert heard.retry_after == longest
+
+
 def test_an_answer_about_another_row_is_in_doubt() -> None:
     """A created entity with another key is not this row."""
     parts = [part(row, key, sent_id=False) for row, key in zip(ROWS, ["A", "C", "A", "B"], strict=True)]
@@ -229,7 +260,9 @@ def test_nesting_without_end_is_unreadable() -> None:
 
 bodies = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["d", "ID", "Code", "error", "x"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["d", "ID", "Code", "error", "x"]), inner)
+    ),
     max_leaves=8,
 )
 

@@ -23,10 +23,16 @@ from .making import COMPANY, MODES, calls_of, make_wire, profile, rendered
 allowed = st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff").filter(
     lambda sign: not FORBIDDEN.match(sign)
 )
-tricky = st.sampled_from(["\r\n", "\t", "]]>", "&amp;", '"', "'", "<a>", "--batch_saasload", "\x85", "\u2028", "😀", "\x7f"])
+tricky = st.sampled_from(
+    ["\r\n", "\t", "]]>", "&amp;", '"', "'", "<a>", "--batch_saasload", "\x85", "\u2028", "😀", "\x7f"]
+)
 texts = st.one_of(st.text(allowed, max_size=12), st.lists(tricky, max_size=4).map("".join))
-rows = st.lists(st.fixed_dictionaries({"Code": st.text("A0é ", min_size=1, max_size=6).filter(str.strip), "Name": texts,
-                                       "Status": texts, "Street": texts, "Country": texts}), min_size=1, max_size=7)  # fmt: skip
+codes = st.text("A0é ", min_size=1, max_size=6).filter(str.strip)
+rows = st.lists(
+    st.fixed_dictionaries({"Code": codes, "Name": texts, "Status": texts, "Street": texts, "Country": texts}),
+    min_size=1,
+    max_size=7,
+)
 
 
 def columns(made: list[dict[str, str]]) -> dict[str, Any]:
@@ -120,7 +126,9 @@ def test_every_character_that_xml_allows_survives_xml_and_json() -> None:
     in_json, _ = calls_of(make_wire("insert", large), made)
 
     assert len(signs) == 0x110000 - 29 - 2048 - 2
-    for account, call, block in zip(etree.fromstring(make_wire("xml").request(in_xml).body)[0], in_json, blocks, strict=True):
+    for account, call, block in zip(
+        etree.fromstring(make_wire("xml").request(in_xml).body)[0], in_json, blocks, strict=True
+    ):
         assert account.get("status") == account.findtext("Name") == block
         assert json.loads(make_wire("insert").request(call).body)["Name"] == block
 

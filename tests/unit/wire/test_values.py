@@ -1,4 +1,5 @@
 """Source columns as the values that fields take."""
+# ruff: noqa: DTZ001 - columns without a zone hold just that
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -50,14 +51,16 @@ CASES: list[tuple[Type, Any, list[Any], set[int]]] = [
     ("integer", text("12", "+5", "-0", "007", "1" * 18, None, ""), [12, 5, 0, 7, int("1" * 18), None, None], set()),
     ("integer", text("1.0", " 5", "12\n", "1" * 19, "--1", "٣", "1e3", "x"), [None] * 8, set(range(8))),
     ("integer", pa.array([2**63, 1], pa.uint64()), [2**63, 1], set()),
-    ("integer", pa.array([1.0, 1.5, float("nan"), float("inf"), 1e30, None, -2.0]), [1, None, None, None, None, None, -2],
+    ("integer", pa.array([1.0, 1.5, float("nan"), float("inf"), 1e30, None, -2.0]),
+     [1, None, None, None, None, None, -2],
      {1, 2, 3, 4}),
     ("integer", pa.array([D("2.00"), D("2.50"), None], pa.decimal128(10, 2)), [2, None, None], {1}),
     ("integer", pa.array([D(1), D(10) ** 37], pa.decimal128(38, 0)), [1, None], {1}),
     ("integer", pa.array([1.0, 1.5, None], pa.float16()), [1, None, None], {1}),
     ("integer", pa.array([True]), [None], {0}),
     # decimals keep their digits and have no exponent (C19)
-    ("decimal", pa.array([D("0"), D("0.0000000001"), None], pa.decimal128(18, 10)), ["0.0000000000", "0.0000000001", None], set()),
+    ("decimal", pa.array([D("0"), D("0.0000000001"), None], pa.decimal128(18, 10)),
+     ["0.0000000000", "0.0000000001", None], set()),
     ("decimal", pa.array([D(10) ** 37, D("-1")], pa.decimal128(38, 0)), ["1" + "0" * 37, "-1"], set()),
     ("decimal", pa.array([D("0"), D("0.000001")], pa.decimal128(38, 6)), ["0.000000", "0.000001"], set()),
     ("decimal", pa.array([D("0"), D("0.0000001")], pa.decimal128(38, 7)), ["0.0000000", "0.0000001"], set()),
@@ -67,27 +70,34 @@ CASES: list[tuple[Type, Any, list[Any], set[int]]] = [
     ("decimal", pa.array([0.1, 1e22, 1e-7, -0.0, float("nan"), float("-inf"), None]),
      ["0.1", "1" + "0" * 22, "0.0000001", "-0", None, None, None], {4, 5}),
     ("decimal", pa.array([0.1, 16777216.0], pa.float32()), ["0.1", "16777216"], set()),
-    ("decimal", text("1.50", "-0.5", "007", "-00.10", "0", "00", None, ""), ["1.50", "-0.5", "7", "-0.10", "0", "0", None, None], set()),
+    ("decimal", text("1.50", "-0.5", "007", "-00.10", "0", "00", None, ""),
+     ["1.50", "-0.5", "7", "-0.10", "0", "0", None, None], set()),
     ("decimal", text("1.", ".5", "1e3", "+1", "1,5", "0x1F", "1_000", "NaN", "1\n"), [None] * 9, set(range(9))),
     ("decimal", pa.array([True]), [None], {0}),
-    ("date", text("2024-02-29", "9999-12-31", "0001-01-01", None, ""), ["2024-02-29", "9999-12-31", "0001-01-01", None, None], set()),
-    ("date", text("2023-02-29", "2024-13-01", "2024-1-1", "0000-01-01", "2024-01-01T00:00:00", "29-02-2024"), [None] * 6, set(range(6))),
+    ("date", text("2024-02-29", "9999-12-31", "0001-01-01", None, ""),
+     ["2024-02-29", "9999-12-31", "0001-01-01", None, None], set()),
+    ("date", text("2023-02-29", "2024-13-01", "2024-1-1", "0000-01-01", "2024-01-01T00:00:00", "29-02-2024"),
+     [None] * 6, set(range(6))),
     ("date", text("2023-02-29", "2024-01-31", None), [None, "2024-01-31", None], {0}),
     ("date", pa.array([dt.date(1899, 12, 30), None]), ["1899-12-30", None], set()),
     ("date", pa.array([3_000_000, 1, -800_000], pa.int32()).cast(pa.date32()), [None, "1970-01-02", None], {0, 2}),
     ("date", pa.array([dt.datetime(2024, 1, 31, 23, 59)], pa.timestamp("us")), ["2024-01-31"], set()),
-    ("date", pa.array([dt.datetime(2024, 1, 31, 23, 30)], pa.timestamp("us", "Europe/Amsterdam")), ["2024-02-01"], set()),
+    ("date", pa.array([dt.datetime(2024, 1, 31, 23, 30)], pa.timestamp("us", "Europe/Amsterdam")),
+     ["2024-02-01"], set()),
     ("date", pa.array([20240131]), [None], {0}),
     ("datetime", text("2024-02-29T23:59:59", "2024-02-29T23:59:59.5", None, ""),
      ["2024-02-29T23:59:59", "2024-02-29T23:59:59.5", None, None], set()),
-    ("datetime", text("2024-02-30T00:00:00", "2024-02-29 23:59:59", "2024-02-29T24:00:00", "2024-02-29T23:59:59Z", "2024-02-29"),
+    ("datetime", text("2024-02-30T00:00:00", "2024-02-29 23:59:59", "2024-02-29T24:00:00", "2024-02-29T23:59:59Z",
+     "2024-02-29"),
      [None] * 5, set(range(5))),
     ("datetime", pa.array([dt.date(2024, 2, 29)]), ["2024-02-29T00:00:00"], set()),
     # a fraction of a second is kept to the millisecond, before 1970 too (C18), and is not written where there is none
     ("datetime", pa.array([dt.datetime(1969, 12, 31, 23, 59, 59, 500000), dt.datetime(2024, 1, 1)], pa.timestamp("ms")),
      ["1969-12-31T23:59:59.500", "2024-01-01T00:00:00"], set()),
-    ("datetime", pa.array([-1, 1_500_000_001], pa.timestamp("ns")), ["1969-12-31T23:59:59.999", "1970-01-01T00:00:01.500"], set()),
-    ("datetime", pa.array([dt.datetime(2024, 7, 1, 12)], pa.timestamp("s", "Europe/Amsterdam")), ["2024-07-01T14:00:00"], set()),
+    ("datetime", pa.array([-1, 1_500_000_001], pa.timestamp("ns")),
+     ["1969-12-31T23:59:59.999", "1970-01-01T00:00:01.500"], set()),
+    ("datetime", pa.array([dt.datetime(2024, 7, 1, 12)], pa.timestamp("s", "Europe/Amsterdam")),
+     ["2024-07-01T14:00:00"], set()),
     ("bool", pa.array([True, False, None]), [True, False, None], set()),
     ("bool", text("true", "FALSE", " 1 ", "0", None, ""), [True, False, True, False, None, None], set()),
     ("bool", text("yes", "2", "ja", "wahr"), [None] * 4, set(range(4))),
@@ -165,7 +175,10 @@ def test_one_float_out_of_range_spoils_no_other(values: list[float | None]) -> N
             assert (found[place], place in problems) == (None, True)
 
 
-@given(st.lists(st.dates() | st.none(), min_size=1, max_size=10), st.sampled_from([pa.date32(), pa.date64(), pa.timestamp("s")]))
+@given(
+    st.lists(st.dates() | st.none(), min_size=1, max_size=10),
+    st.sampled_from([pa.date32(), pa.date64(), pa.timestamp("s")]),
+)
 def test_every_date_is_written_as_iso(values: list[dt.date | None], form: Any) -> None:
     """From year 1 to 9999, four digits each."""
     array = pa.array([None if value is None else dt.datetime(value.year, value.month, value.day) for value in values],
@@ -203,7 +216,8 @@ def test_too_long_is_said_of_exactly_the_rows_that_are(values: list[str | None],
 
 @pytest.mark.parametrize(
     ("sign", "allowed"),
-    [("\t", True), ("\n", True), ("\r", True), (" ", True), ("\x7f", True), ("\x85", True), ("\ufeff", True), ("😀", True),
+    [("\t", True), ("\n", True), ("\r", True), (" ", True), ("\x7f", True), ("\x85", True), ("\ufeff", True),
+     ("😀", True),
      ("\x00", False), ("\x08", False), ("\x0b", False), ("\x1f", False), ("\ufffe", False), ("\uffff", False)],
 )  # fmt: skip
 def test_control_characters_are_problems_of_their_rows(sign: str, allowed: bool) -> None:
@@ -211,7 +225,9 @@ def test_control_characters_are_problems_of_their_rows(sign: str, allowed: bool)
     made = table(text("ok", f"a{sign}b", None), FieldSpec())
 
     assert list(made.columns[0].values) == ["ok", f"a{sign}b", None]
-    assert {place: note.reason for place, note in made.problems.items()} == ({} if allowed else {1: "invalid-character"})
+    assert {place: note.reason for place, note in made.problems.items()} == (
+        {} if allowed else {1: "invalid-character"}
+    )
 
 
 @pytest.mark.parametrize("values", [["x", ""], ["x", None], ["x", "", None], ["", ""], [None, None]])

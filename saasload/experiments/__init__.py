@@ -1,0 +1,1 @@
+"""Parallelism curves, the published table again, and scenarios fitted to finished runs."""

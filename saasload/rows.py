@@ -1,0 +1,85 @@
+"""One company's rows, from the spool to calls, as often as they are needed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from saasload.model import ROW_COLUMN, Call, Company, Outcomes, RowStatus
+from saasload.prepare import Prepared
+from saasload.source.spool import Spool
+from saasload.wire.cut import cut
+from saasload.wire.render import render, tables
+from saasload.wire.values import Plain
+
+CHUNK_ROWS = 250
+"""Rows encoded at once: larger lists of dictionaries are slower a row (docs/performance.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledRows:
+    """Cuts a company's spooled rows into calls; `statuses` tells which rows have an outcome already."""
+
+    prepared: Prepared
+    spool: Spool
+    company: Company
+    statuses: bytearray
+
+    def fresh(self) -> Iterator[Call | Outcomes]:
+        """Cut the rows that have no outcome yet into calls."""
+        return self._calls(self._unsettled())
+
+    def again(self, rows: set[int]) -> Iterator[Call | Outcomes]:
+        """Cut some of the rows into calls once more."""
+        return self._calls(self._chosen(rows))
+
+    def sent(self, rows: set[int]) -> Mapping[int, tuple[str, Mapping[str, Plain]]]:
+        """Tell what is sent for some rows: the natural key, and the value of each field."""
+        key = self.prepared.entity.key
+        found = {}
+        for table in tables(self._chosen(rows), self.prepared.fields, CHUNK_ROWS):
+            names = [column.name for column in table.columns]
+            for row, values in zip(table.rows, zip(*(c.values for c in table.columns), strict=True), strict=True):
+                sent = dict(zip(names, values, strict=True))
+                found[row] = ("" if sent.get(key) is None else str(sent[key]), sent)
+        return found
+
+    def in_doubt(self) -> list[int]:
+        """List the rows that are in doubt now."""
+        doubtful = RowStatus.IN_DOUBT
+        return [
+            row
+            for batch in self.spool.company_batches(self.company)
+            for row in batch.column(ROW_COLUMN).to_pylist()
+            if self.statuses[row] == doubtful
+        ]
+
+    def _calls(self, batches: Iterator[Any]) -> Iterator[Call | Outcomes]:
+        wire, key = self.prepared.wire, self.prepared.entity.key
+        chunk = max(CHUNK_ROWS, wire.max_rows)
+        fragments = render(batches, self.company, wire, self.prepared.fields, key=key, chunk_rows=chunk)
+        return cut(
+            fragments, self.company, max_rows=wire.max_rows, max_bytes=wire.max_bytes, overhead=wire.overhead
+        )  # fmt: skip
+
+    def _unsettled(self) -> Iterator[Any]:
+        statuses = self.statuses
+        for batch in self.spool.company_batches(self.company):
+            rows = batch.column(ROW_COLUMN).to_pylist()
+            places = [place for place, row in enumerate(rows) if not statuses[row]]
+            if len(places) == len(rows):
+                yield batch
+            elif places:
+                yield batch.take(pa.array(places, pa.int64()))
+
+    def _chosen(self, wanted: set[int]) -> Iterator[Any]:
+        left = len(wanted)
+        for batch in self.spool.company_batches(self.company):
+            if not left:
+                return
+            rows = batch.column(ROW_COLUMN).to_pylist()
+            places = [place for place, row in enumerate(rows) if row in wanted]
+            left -= len(places)
+            if places:
+                yield batch.take(pa.array(places, pa.int64()))

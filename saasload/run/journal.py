@@ -1,0 +1,279 @@
+"""The durable record of sending and settled: one SQLite file in the run's folder.
+
+A call is written before its bytes leave and completed after its answer; one without the second half was on
+the wire when the process ended, and its rows are in doubt. One row a CALL, its rows' outcomes packed beside
+it: a row a ROW would be five times the work (docs/performance.md).
+"""
+
+import sqlite3
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from saasload.errors import RunFolderError
+from saasload.model import Company, Note, Outcomes
+
+VERSION = 1
+FILE = "journal.db"
+
+_NOTHING = 0
+"""The outcome of a call of which nothing was executed: its rows are as unsent as before."""
+MIXED = -1
+CHUNK = 10_000
+
+_SCHEMA = """
+create table facts (name text primary key, value text not null) without rowid;
+create table calls (
+    no integer primary key,
+    company text not null,
+    form text not null,
+    sent_ms integer not null,
+    bytes integer not null,
+    attempt integer not null,
+    count integer not null,
+    row integer,
+    rows blob,
+    status integer,
+    ms real,
+    note text,
+    outcome integer,
+    outcomes blob,
+    ids blob,
+    notes text
+);
+"""
+
+_SENDING = (
+    "insert into calls (no, company, form, sent_ms, bytes, attempt, count, row, rows) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SETTLED = "update calls set status=?, ms=?, note=?, outcome=?, outcomes=?, ids=?, notes=? where no=?"
+
+_codec = pa.Codec("zstd", compression_level=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A call that is about to leave; `form` is its mode, or `look-up`."""
+
+    no: int
+    company: Company
+    form: str
+    sent_ms: int
+    size: int
+    attempt: int
+    rows: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of it: outcomes of all its rows in order, or None where nothing was executed."""
+
+    no: int
+    status: int
+    ms: float
+    note: str
+    outcomes: Outcomes | None
+
+
+class Entry(NamedTuple):
+    """A call and what it came to, as it is stored.
+
+    `row` or packed `rows` (`unpack_rows`); `outcome` is None where the answer was never written, 0 where nothing
+    was executed, MIXED where `outcomes` has a RowStatus a row, else the RowStatus of them all.
+    """
+
+    company: Company
+    form: str
+    row: int | None
+    rows: bytes | None
+    outcome: int | None
+    outcomes: bytes | None
+    notes: str | None
+
+
+class Journal:
+    """One run's journal. Not for several threads at once."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        """Use `create_journal` or `open_journal`."""
+        self._path = path
+        self._connection = connection
+
+    def write(self, records: Sequence[Sending | Settled]) -> None:
+        """Write records in order and make them durable, in one commit. Raises RunFolderError where that fails."""
+        sending = [_sending_values(record) for record in records if isinstance(record, Sending)]
+        settled = [_settled_values(record) for record in records if isinstance(record, Settled)]
+        try:
+            self._connection.execute("begin immediate")
+            try:
+                self._connection.executemany(_SENDING, sending)
+                self._connection.executemany(_SETTLED, settled)
+                self._connection.execute("commit")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("rollback")
+                raise
+        except sqlite3.Error as error:
+            raise _failed(self._path, error) from error
+
+    def state(self, facts: Mapping[str, object]) -> None:
+        """Keep facts about the run, by name, over what was kept before."""
+        values = [(name, orjson.dumps(value).decode()) for name, value in facts.items()]
+        try:
+            self._connection.executemany("insert or replace into facts values (?, ?)", values)
+        except sqlite3.Error as error:
+            raise _failed(self._path, error) from error
+
+    def facts(self) -> dict[str, object]:
+        """Tell what was kept about the run."""
+        try:
+            return {name: orjson.loads(value) for name, value in self._connection.execute("select * from facts")}
+        except sqlite3.Error as error:
+            raise _failed(self._path, error) from error
+
+    def replay(self) -> Iterator[Entry]:
+        """Tell what every call came to, in the order they left."""
+        columns = "company, form, row, rows, outcome, outcomes, notes"
+        yield from map(Entry._make, self._select(f"select {columns} from calls order by no"))
+
+    def single_rows(self) -> Iterator[Sequence[Sequence[object]]]:
+        """Tell the accepted rows that had a call of their own, some thousands at a time, in columns."""
+        found = self._connection.execute(
+            "select row, company, outcome, coalesce(ids, '') from calls "
+            "where rows is null and outcome between 1 and 3 and form != 'look-up'"
+        )
+        while chunk := found.fetchmany(CHUNK):
+            yield list(zip(*chunk, strict=True))
+
+    def many_rows(self) -> Iterator[tuple[Company, Sequence[int], bytes, Sequence[str]]]:
+        """Tell the outcomes of all other calls: company, rows, their statuses, and the target's ids."""
+        for company, count, row, packed, outcome, outcomes, ids in self._select(
+            "select company, count, row, rows, outcome, outcomes, ids from calls "
+            "where outcome != 0 and (rows is not null or form = 'look-up') order by no"
+        ):
+            statuses = outcomes if outcome == MIXED else bytes((outcome,)) * count
+            if packed is None:
+                yield company, (row,), statuses, (ids or "",)
+                continue
+            names = [""] * count if ids is None else _unpack(ids).decode().split("\n")
+            yield company, unpack_rows(packed), statuses, names
+
+    def trips(self) -> Iterator[Sequence[Sequence[object]]]:
+        """Tell every call, some thousands at a time: time in ms, company, form, rows, bytes, status, attempt, ms, note."""
+        found = self._connection.execute(
+            "select sent_ms, company, form, count, bytes, status, attempt, ms, note from calls order by no"
+        )
+        while chunk := found.fetchmany(CHUNK):
+            yield list(zip(*chunk, strict=True))
+
+    def _select(self, query: str) -> Iterator[tuple[Any, ...]]:
+        try:
+            yield from self._connection.execute(query)
+        except sqlite3.Error as error:
+            raise _failed(self._path, error) from error
+
+    def last_call(self) -> int:
+        """Tell the number of the last call, 0 where none ever left."""
+        found = self._connection.execute("select max(no) from calls").fetchone()[0]
+        return int(found or 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+def create_journal(folder: Path) -> Journal:
+    """Make a run's journal, durable against power loss (WAL, synchronous=FULL)."""
+    path = folder / FILE
+    try:
+        connection = _connect(path)
+        connection.executescript(f"begin; {_SCHEMA} pragma user_version = {VERSION}; commit;")
+    except sqlite3.Error as error:
+        raise _failed(path, error) from error
+    return Journal(path, connection)
+
+
+def open_journal(folder: Path) -> Journal:
+    """Open the journal of a run that has one; RunFolderError for one that is missing, damaged or too new."""
+    path = folder / FILE
+    if not path.is_file():
+        raise RunFolderError(f"{folder}: no journal here, so there is no run to go on with")
+    try:
+        connection = _connect(path)
+        version = connection.execute("pragma user_version").fetchone()[0]
+        if version == VERSION:
+            damage = connection.execute("pragma quick_check(1)").fetchone()[0]
+            connection.execute("select count(*) from facts").fetchone()
+    except sqlite3.Error as error:
+        raise _failed(path, error) from error
+    if version != VERSION:
+        connection.close()
+        which = "a newer version of saasload; update saasload" if version > VERSION else "no finished start of a run"
+        raise RunFolderError(f"{path}: written by {which} (version {version}, this is {VERSION})")
+    if damage != "ok":
+        connection.close()
+        raise RunFolderError(f"{path}: damaged ({damage}); the target alone knows what was booked, look there first")
+    return Journal(path, connection)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Transactions are ours: sqlite3's own begin and commit would hide when a record is durable.
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = full")
+    return connection
+
+
+def _failed(path: Path, error: Exception) -> RunFolderError:
+    return RunFolderError(f"{path}: {str(error).splitlines()[0].lower()}")
+
+
+def _sending_values(record: Sending) -> tuple[object, ...]:
+    count = len(record.rows)
+    row, rows = (record.rows[0], None) if count == 1 else (None, _pack(array("q", record.rows).tobytes()))
+    return (
+        record.no, record.company, record.form, record.sent_ms, record.size, record.attempt, count, row, rows
+    )  # fmt: skip
+
+
+def _settled_values(record: Settled) -> tuple[object, ...]:
+    head = (record.status, record.ms, record.note or None)
+    outcomes = record.outcomes
+    if outcomes is None or not len(outcomes):
+        return (*head, _NOTHING, None, None, None, record.no)
+    if len(outcomes) == 1:
+        ids: object = outcomes.ids[0] or None
+    else:
+        ids = _pack("\n".join(outcomes.ids).encode()) if any(outcomes.ids) else None
+    notes = None
+    if outcomes.notes:
+        notes = orjson.dumps({str(row): list(astuple(note)) for row, note in outcomes.notes.items()}).decode()
+    first = outcomes.statuses[0]
+    if outcomes.statuses.count(first) == len(outcomes):
+        return (*head, int(first), None, ids, notes, record.no)
+    return (*head, MIXED, bytes(outcomes.statuses), ids, notes, record.no)
+
+
+def unpack_notes(text: str) -> dict[int, Note]:
+    """Read what a call's rows are noted for."""
+    return {int(row): Note(*values) for row, values in orjson.loads(text).items()}
+
+
+def unpack_rows(packed: bytes) -> Sequence[int]:
+    """Read a call's row numbers."""
+    return array("q", _unpack(packed))
+
+
+def _pack(data: bytes) -> bytes:
+    packed: bytes = _codec.compress(data, asbytes=True)
+    return len(data).to_bytes(4, "little") + packed
+
+
+def _unpack(packed: bytes) -> bytes:
+    data: bytes = _codec.decompress(packed[4:], int.from_bytes(packed[:4], "little"), asbytes=True)
+    return data

@@ -1,0 +1,128 @@
+"""Whatever the latencies, the clocks and the instant of the platform's count: no limit is ever exceeded."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saasload.policy.ledger_windows import Rule
+
+from .world import Platform, World
+
+DAY_S = 86_400.0
+seeds = st.integers(0, 2**32)
+
+
+def load(platform: Platform, rule: Rule, seed: int, *, clients: int, lanes: int, longest_s: float) -> World:
+    """Build clients whose calls last anything up to `longest_s`, and are counted at any instant of that."""
+    rng = random.Random(seed)
+    scale = rng.choice([0.01, 0.1, 1.0])
+    return World(
+        platform,
+        [rule],
+        clients,
+        lanes,
+        rng,
+        latency=lambda rng: rng.random() * longest_s * scale,
+        fraction=lambda rng: rng.choice([0.0, 1.0, rng.random()]),
+    )
+
+
+@given(
+    seeds,
+    st.sampled_from([("sliding", False), ("sliding", True), ("fixed", True)]),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(1, 12),
+    st.sampled_from([1.0, 20.0, 60.0]),
+    st.floats(-1000.0, 1000.0),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_no_window_is_ever_exceeded(
+    seed: int,
+    kinds: tuple[str, bool],
+    clients: int,
+    lanes: int,
+    units: int,
+    period_s: float,
+    ahead_s: float,
+    headers: bool,
+) -> None:
+    """One to four clients, sliding windows and such on the clock, with headers that prove it and without."""
+    kind, by_clock = kinds
+    rule = Rule("minute", "company", kind, units, period_s)  # type: ignore[arg-type] # one of the kinds
+    platform = Platform(rule, by_clock=by_clock, ahead_s=ahead_s, headers=headers)
+
+    world = load(platform, rule, seed, clients=clients, lanes=lanes, longest_s=1.5 * period_s)
+    world.run(12 * period_s)
+
+    assert platform.refused == 0
+    assert platform.accepted > 0
+
+
+@given(seeds, st.integers(1, 4), st.floats(-40_000.0, 40_000.0))
+@settings(max_examples=30, deadline=None)
+def test_no_day_is_ever_exceeded(seed: int, clients: int, ahead_s: float) -> None:
+    """A UTC day that ends somewhere in the load: calls on the wire at midnight count on both sides."""
+    rule = Rule("day", "company", "fixed", 300, DAY_S)
+    platform = Platform(rule, by_clock=True, ahead_s=ahead_s, headers=False)
+
+    world = load(platform, rule, seed, clients=clients, lanes=2, longest_s=100.0)
+    world.run(DAY_S)
+
+    assert platform.refused == 0
+    assert 300 <= platform.accepted <= 600
+
+
+@given(seeds, st.integers(1, 25), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_rows_are_counted_where_a_limit_counts_rows(seed: int, rows: int, by_clock: bool) -> None:
+    """A call of many rows waits until there is room for all of them."""
+    rule = Rule("minute", "company", "fixed" if by_clock else "sliding", 60, 60.0, cost="row")
+    platform = Platform(rule, by_clock=by_clock, headers=False)
+
+    world = load(platform, rule, seed, clients=2, lanes=2, longest_s=20.0)
+    world.rows = rows
+    world.run(600.0)
+
+    assert platform.refused == 0
+    assert platform.accepted > 0
+
+
+@given(seeds, st.booleans(), st.floats(1.0, 200.0))
+@settings(max_examples=30, deadline=None)
+def test_a_client_that_dies_takes_nothing_from_the_limit_and_gives_its_place_back(
+    seed: int, by_clock: bool, die_at: float
+) -> None:
+    """What it had leased counts as spent until it has run out; the others then have all of it."""
+    rule = Rule("minute", "company", "fixed" if by_clock else "sliding", 10, 60.0)
+    platform = Platform(rule, by_clock=by_clock, headers=False)
+
+    world = load(platform, rule, seed, clients=3, lanes=2, longest_s=5.0)
+    world.die_at = world.now + die_at
+    world.run(1200.0)
+    before = platform.accepted
+    world.now += 0.0
+
+    assert platform.refused == 0
+    assert before >= 10 * (1200 - die_at - 200) / 65
+
+
+@pytest.mark.parametrize("clients", [1, 2, 4])
+@pytest.mark.parametrize(("kind", "by_clock", "least"), [("sliding", False, 0.966), ("sliding", True, 0.985),
+                                                         ("fixed", True, 0.985)])  # fmt: skip
+@pytest.mark.parametrize("latency", [(0.1, 0.1), (0.1, 2.0), (1.0, 1.0), (2.0, 2.0)])
+def test_throughput_is_near_the_limits_own_ceiling(
+    clients: int, kind: str, by_clock: bool, least: float, latency: tuple[float, float]
+) -> None:
+    """At 60 a minute for an hour; a sliding window gives up one latency a period, one on the clock nothing."""
+    rule = Rule("minute", "company", kind, 60, 60.0)  # type: ignore[arg-type] # one of the kinds
+    platform = Platform(rule, by_clock=by_clock, ahead_s=0.37)
+
+    world = World(platform, [rule], clients, 4, random.Random(1), lambda rng: rng.uniform(*latency))
+    world.run(3600.0)
+
+    assert platform.refused == 0
+    assert platform.accepted >= least * 3600
