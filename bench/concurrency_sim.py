@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from saasload.model import Company
-from saasload.policy.concurrency import Reply, Ticket
+from saasload.policy.concurrency import Reply, Ticket, useful
 
 REFUSAL_S = 0.05
 """What it takes a target to say no."""
@@ -66,6 +66,9 @@ class Scenario:
     """Calls inside beyond which the target answers 503 to whoever comes."""
     refuse_share: float = 0.0
     """Share of the first company's calls that get a 429."""
+
+    capped: bool = False
+    """Whether the loader sends no more at once than can shorten the load."""
 
     def sizes(self) -> list[int]:
         """Give the rows of each company."""
@@ -170,7 +173,8 @@ class Simulation:
             heapq.heappush(self._ready, (-self._left[company], company))
 
     def _fill(self, now: float) -> None:
-        while self._ready and self._on_wire < self._controller.limit:
+        most = useful(sum(self._left), max(self._left)) if self._scenario.capped else len(self._left) * 1000
+        while self._ready and self._on_wire < min(self._controller.limit, most):
             _, company = heapq.heappop(self._ready)
             self._queued[company] = False
             room = min(self._scenario.per_company, self._controller.company_limit(Company(str(company))))
@@ -259,5 +263,9 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("jitter 0.5, knee 24, batch", rows=20_000, sigma=0.5, slots=24),
     Scenario("503 above 12 inside, batch", slots=24, rows=20_000, refuse_above=12),
     Scenario("429 for one company, batch", refuse_share=0.2),
-    Scenario("uneven, batch up to 250", rows=20_000, cut=250, uneven=1.0),
+    Scenario("uneven, batch of 250", rows=20_000, cut=250, uneven=1.0),
+    Scenario("uneven, batch of 250, no more than useful", rows=20_000, cut=250, uneven=1.0, capped=True),
+    Scenario("uneven, batch of 25, no more than useful", rows=20_000, uneven=1.2, capped=True),
+    Scenario("2 calls a company, 1 served", rows=20_000, companies=20, per_company=2),
+    Scenario("4 calls a company, 2 served", rows=20_000, companies=6, per_company=4, company_slots=2, slots=12),
 )

@@ -68,7 +68,7 @@ def row_answer(status: int, body: bytes, answers: Answers) -> tuple[RowStatus, N
     text = message_of(body)
     reason = answers.business(text)
     match meaning(status, text, answers):
-        case Meaning.NOT_EXECUTED:
+        case Meaning.NOT_EXECUTED | Meaning.SIGN_IN | Meaning.COMPANY_CLOSED:
             return RowStatus.NOT_ATTEMPTED, Note("not-executed", text, http_status=status)
         case Meaning.IN_DOUBT | Meaning.STORED:
             return RowStatus.IN_DOUBT, Note("unclear-answer", text or f"HTTP {status}", http_status=status)

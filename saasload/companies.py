@@ -1,14 +1,17 @@
 """Read the list of companies from the target: they are never guessed."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
 
 from saasload.answers import message_of
-from saasload.errors import SignInError, TargetError
+from saasload.errors import BusyError, SignInError, TargetError
 from saasload.model import Reply, Request
+from saasload.policy.retry import retry_after
 from saasload.profile import PlatformProfile
 from saasload.source.partition import CompanyInfo
 
@@ -44,6 +47,9 @@ def _page(reply: Reply, profile: PlatformProfile) -> tuple[list[tuple[object, Ma
     if reply.status in profile.answers.sign_in:
         message = f"the target does not accept the token (HTTP {reply.status}); set {profile.token_env} to a valid one"
         raise SignInError(message)
+    if reply.status in profile.answers.not_executed or reply.status >= 500:
+        message = f"the list of companies: HTTP {reply.status}: {message_of(reply.body) or 'the target is busy'}"
+        raise BusyError(message, retry_after(reply.headers.get("retry-after"), _wall(reply)))
     if reply.status != 200:
         message = f"the list of companies: HTTP {reply.status}: {message_of(reply.body) or 'no reason given'}"
         raise TargetError(message)
@@ -52,10 +58,20 @@ def _page(reply: Reply, profile: PlatformProfile) -> tuple[list[tuple[object, Ma
         rows = data["results"] if isinstance(data, dict) else data
         following = data.get("__next", "") if isinstance(data, dict) else ""
         codes = [row[profile.companies.code] for row in rows]
+    except orjson.JSONDecodeError as error:
+        message = f"the list of companies: an answer that is not JSON; is this the right address for {profile.name}?"
+        raise BusyError(message) from error
     except (ValueError, KeyError, TypeError) as error:
         message = f"the list of companies: not what profile {profile.name} expects; is it the right profile?"
         raise TargetError(message) from error
     return list(zip(codes, rows, strict=True)), following
+
+
+def _wall(reply: Reply) -> float:
+    try:
+        return parsedate_to_datetime(reply.headers["date"]).timestamp()
+    except (KeyError, ValueError, TypeError):
+        return time.time()
 
 
 def _company(code: object, fields: Mapping[str, Any]) -> CompanyInfo:

@@ -313,7 +313,9 @@ class Driver:
             if not call.question:
                 note = next((outcomes.notes[row] for row in rest if row in outcomes.notes), Note("not-executed"))
                 again = Again(note, outcomes.retry_after, sent=True)
-                self._again(lane, shrink(call, rest, self._wire.overhead), again, now)
+                kept = shrink(call, rest, self._wire.overhead)
+                # With some rows settled there is progress, and the count of tries begins anew.
+                self._again(lane, replace(kept, attempt=1 if done else call.attempt), again, now)
         return done
 
     def _not_executed(self, lane: Lane, call: Call, verdict: Verdict, now: float) -> None:
@@ -357,4 +359,3 @@ class Driver:
         self.rejected += outcomes.statuses.count(RowStatus.REJECTED)
         if self.rejected > self._terms.max_rejected:
             self.stop(f"{self.rejected:,} rows rejected, more than --max-errors allows", Note("max-errors"))
-

@@ -1,6 +1,7 @@
 """Put the house together for one job; loads as library calls."""
 
 import contextlib
+import random
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -16,13 +17,16 @@ from pydantic import ValidationError
 from saasload.clock import Clock
 from saasload.companies import read_companies
 from saasload.embedded import DEFAULT_TIME_SCALE, embedded_server
-from saasload.errors import NotSentError, RunFolderError, TargetError, TransportError, UsageError
+from saasload.errors import BusyError, DecodeError, InDoubtError, NotSentError, RunFolderError, TargetError, UsageError
 from saasload.job import EMBEDDED, Job
 from saasload.load import Live, Load, Watch
 from saasload.model import Company, Reply
+from saasload.policy.budget import Budget
+from saasload.policy.retry import GiveUp, after_refusal
 from saasload.prepare import Prepared, prepare
 from saasload.profile import PlatformProfile, load_profile
 from saasload.run.book import Book, Times
+from saasload.run.carry import Known, carry
 from saasload.run.folder import find_run, make_run_folder, new_run_id
 from saasload.run.journal import Journal, create_journal, open_journal
 from saasload.run.lock import run_lock
@@ -33,8 +37,13 @@ from saasload.source.partition import Assign, ByColumn, CompanyInfo, Dealt, pick
 from saasload.source.readers import open_source
 from saasload.source.spool import Spool, open_spool, write_spool
 from saasload.transport import App, Network, Sender, TokenFile, open_client
+from saasload.verify import Proof, Verifier
 
 SPOOL = "spool.arrow"
+
+FIRST_TRIES = 5
+FIRST_WAIT_S = 60.0
+"""How often, and how long at a time, the list of companies is tried for."""
 
 __all__ = ["Live", "Resume", "Surroundings", "push", "push_sync", "resume", "resume_sync"]
 
@@ -70,13 +79,12 @@ async def push(job: Job, around: Surroundings | None = None) -> Report:
     around = around or Surroundings()
     profile = load_profile(job.profile)
     source = open_source(job.source, format=job.format)
-    prepared = prepare(job, profile, source.columns)
+    prepared = prepare(job, profile, source.schema)
     folder = make_run_folder(job.runs, job.run or new_run_id())
     with run_lock(folder):
         try:
-            journal = create_journal(folder)
-            with contextlib.closing(journal):
-                journal.state({"job": job.facts(), "profile": profile.model_dump(mode="json"), "state": "begun"})
+            facts = {"job": job.facts(), "profile": profile.model_dump(mode="json"), "state": "begun"}
+            with contextlib.closing(create_journal(folder, facts)) as journal:
                 return await _Run(prepared, folder, journal, around).load(source)
         except BaseException:
             if not (folder / SPOOL).exists():
@@ -103,9 +111,7 @@ class Resume:
     source_changed: SourceChanged = "refuse"
 
 
-async def resume(
-    runs: Path, run: str | None, how: Resume | None = None, around: Surroundings | None = None
-) -> Report:
+async def resume(runs: Path, run: str | None, how: Resume | None = None, around: Surroundings | None = None) -> Report:
     """Go on with a run where it stopped, the latest by default; only what is not settled is sent.
 
     Raises UsageError for a run that is not there or a source that has changed, RunFolderError for a journal that
@@ -118,21 +124,42 @@ async def resume(
         with contextlib.closing(journal):
             facts = journal.facts()
             job, profile = _remembered(folder, facts, how)
-            if not (folder / SPOOL).exists():
+            spooled = folder / str(facts.get("spool", SPOOL))
+            if not spooled.exists():
                 source = open_source(job.source, format=job.format)
-                prepared = prepare(job, profile, source.columns)
+                prepared = prepare(job, profile, source.schema)
                 return await _Run(prepared, folder, journal, around).load(source)
-            with open_spool(folder / SPOOL) as spool:
-                prepared = prepare(job, profile, spool.schema.names[:-1])
-                _check_source(job, facts, how, around)
-                return await _Run(prepared, folder, journal, around, how).go_on(spool)
+            with open_spool(spooled) as spool:
+                prepared = prepare(job, profile, spool.schema)
+                changed = _source_changed(job, facts, how, around)
+                run_ = _Run(prepared, folder, journal, around, how)
+                return await (run_.change_source(spool) if changed else run_.go_on(spool))
 
 
-def resume_sync(
-    runs: Path, run: str | None, how: Resume | None = None, around: Surroundings | None = None
-) -> Report:
+def resume_sync(runs: Path, run: str | None, how: Resume | None = None, around: Surroundings | None = None) -> Report:
     """Do what `resume` does, for callers without an event loop."""
     return anyio.run(partial(resume, runs, run, how, around), backend_options={"use_uvloop": _has_uvloop()})
+
+
+async def verify(runs: Path, run: str | None, around: Surroundings | None = None) -> Proof:
+    """Read a run's target back by natural key, and prove what is there of the rows it accepted.
+
+    Raises UsageError where there is no way to ask, TargetError where the target does not answer.
+    """
+    around = around or Surroundings()
+    folder = find_run(runs, run)
+    with run_lock(folder), contextlib.closing(open_journal(folder)) as journal, open_spool(folder / SPOOL) as spool:
+        job, profile = _remembered(folder, journal.facts(), Resume())
+        if job.to == EMBEDDED and around.app is None:
+            message = f"run {folder.name}: its embedded mock server is gone, so there is nothing to read back"
+            raise UsageError(message)
+        prepared = prepare(job, profile, spool.schema)
+        return await _Run(prepared, folder, journal, around).prove(spool)
+
+
+def verify_sync(runs: Path, run: str | None) -> Proof:
+    """Do what `verify` does, for callers without an event loop."""
+    return anyio.run(partial(verify, runs, run), backend_options={"use_uvloop": _has_uvloop()})
 
 
 def _has_uvloop() -> bool:
@@ -154,11 +181,14 @@ def _remembered(folder: Path, facts: Mapping[str, Any], how: Resume) -> tuple[Jo
         raise RunFolderError(message) from error
 
 
-def _check_source(job: Job, facts: Mapping[str, Any], how: Resume, around: Surroundings) -> None:
-    """Refuse a source that is not what it was; the spool holds its rows as they were, so a lost one is no loss."""
+def _source_changed(job: Job, facts: Mapping[str, Any], how: Resume, around: Surroundings) -> bool:
+    """Tell whether the source is another file now; UsageError where that is not accepted.
+
+    One that is gone is no loss: the spool holds its rows as they were.
+    """
     if not job.source.exists():
         around.say(f"{job.source}: no longer there; going on with its rows as they were read")
-        return
+        return False
     changed = what_changed(Fingerprint.of_facts(facts["fingerprint"]), fingerprint(job.source))
     if changed and how.source_changed == "refuse":
         message = (
@@ -166,6 +196,7 @@ def _check_source(job: Job, facts: Mapping[str, Any], how: Resume, around: Surro
             "or go on with --source-changed=accept, or push the new file as a run of its own"
         )
         raise UsageError(message)
+    return bool(changed)
 
 
 class _Run:
@@ -204,6 +235,42 @@ class _Run:
             _, first = await _first_contact(sender, self.prepared)
             return await self._send(spool, sender, url, first)
 
+    async def change_source(self, old: Spool) -> Report:
+        """Read the source anew; rows that were there before keep the outcomes they have."""
+        source = open_source(self.prepared.job.source, format=self.prepared.job.format)
+        async with self._connected() as (sender, url):
+            known, first = await _first_contact(sender, self.prepared)
+            job = self.prepared.job
+            picked = pick_companies(known, job.companies, job.partitions, read_text=_read_text)
+            book = self._book(old, 0.0)
+            name = f"spool-{self.journal.last_call()}.arrow"
+            write_spool(source, self.folder / name, _assign(self.prepared, source, picked, known))
+            with open_spool(self.folder / name) as spool:
+                then = Known(book.statuses, book.notes, self.journal.ids())
+                self.journal.begin_source(name, carry(old, spool, then))
+                self.journal.state({"fingerprint": fingerprint(job.source).facts()})
+                self.around.say(
+                    f"{job.source.name}: read anew, {spool.index.rows:,} rows; known ones keep their outcomes"
+                )
+                return await self._send(spool, sender, url, first)
+
+    async def prove(self, spool: Spool) -> Proof:
+        """Ask the target for the rows that were accepted."""
+        async with self._connected() as (sender, _):
+            _, first = await _first_contact(sender, self.prepared)
+            clock = self.around.clock or Clock.real(_time_scale(self.prepared, first))
+            offset = _wall_offset(first, clock)
+            book = self._book(spool, offset)
+            verifier = Verifier(self.prepared, spool, book.statuses, sender.send, clock)
+            return await verifier.prove(self.folder.name, Budget(self.prepared.profile.limits, offset=offset))
+
+    def _book(self, spool: Spool, wall_offset: float) -> Book:
+        rows = {Company(company): part.rows for company, part in spool.index.companies.items()}
+        times = Times(self.prepared.mode, wall_offset, threads=self.around.app is None)
+        book = Book(self.journal, rows=spool.index.rows, companies=rows, times=times)
+        book.replay()
+        return book
+
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[tuple[Sender, str]]:
         job, around = self.prepared.job, self.around
@@ -223,11 +290,7 @@ class _Run:
         began = anyio.current_time()
         clock = self.around.clock or Clock.real(_time_scale(self.prepared, first))
         offset = _wall_offset(first, clock)
-        rows = {Company(company): part.rows for company, part in spool.index.companies.items()}
-        times = Times(self.prepared.mode, offset, threads=self.around.app is None)
-        book = Book(self.journal, rows=spool.index.rows, companies=rows, times=times)
-        book.replay()
-        load = Load(self.prepared, spool, book, clock, offset)
+        load = Load(self.prepared, spool, self._book(spool, offset), clock, offset)
         load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
         self.journal.state({"state": "sending", "to": url})
         await load.run(sender.send, self.around.watch, signals=self.around.signals)
@@ -255,11 +318,22 @@ async def _target(job: Job, around: Surroundings) -> AsyncIterator[str]:
 
 
 async def _first_contact(sender: Sender, prepared: Prepared) -> tuple[list[CompanyInfo], Reply]:
-    try:
-        return await read_companies(sender.send, prepared.profile)
-    except TransportError as error:
-        hint = "is the server running, and is the address right?" if isinstance(error, NotSentError) else "try again"
-        raise TargetError(f"{error}; {hint}") from error
+    rng = random.Random(prepared.job.seed)  # noqa: S311 spreads waits, guards nothing
+    retry = prepared.profile.retry
+    for attempt in range(1, FIRST_TRIES + 1):
+        try:
+            return await read_companies(sender.send, prepared.profile)
+        except NotSentError as error:
+            message = f"{error}; is the server running, and is the address right?"
+            raise TargetError(message) from error
+        except (BusyError, InDoubtError, DecodeError) as error:
+            # A list may be asked for as often as it takes; but whoever started this waits for a first word.
+            asked = error.retry_after_s if isinstance(error, BusyError) else None
+            decision = after_refusal(retry, attempt, asked, rng)
+            if attempt == FIRST_TRIES or isinstance(decision, GiveUp) or decision.delay_s > FIRST_WAIT_S:
+                raise TargetError(f"{error}; try again later") from error
+            await anyio.sleep(decision.delay_s / max(prepared.job.time_scale or 1.0, 1.0))
+    raise AssertionError
 
 
 def _read_text(name: str) -> str:
@@ -291,9 +365,7 @@ def _wall_offset(first: Reply, clock: Clock) -> float:
         return clock.wall() - clock.now()
 
 
-def _assign(
-    prepared: Prepared, source: Source, picked: Sequence[CompanyInfo], known: Sequence[CompanyInfo]
-) -> Assign:
+def _assign(prepared: Prepared, source: Source, picked: Sequence[CompanyInfo], known: Sequence[CompanyInfo]) -> Assign:
     codes = [company.code for company in picked]
     if prepared.company_column is None:
         return Dealt(codes)

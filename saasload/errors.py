@@ -4,7 +4,8 @@ SaasloadError
 ├── UsageError              fix the arguments or the configuration; nothing was sent        (exit 2)
 │   └── ConfigError         a profile or job file says something impossible
 ├── TargetError             the target cannot be used: down, sign-in refused, not there     (exit 2 at start, 3 later)
-│   └── SignInError         the target does not accept who we say we are
+│   ├── SignInError         the target does not accept who we say we are
+│   └── BusyError           the target asks to come back later
 ├── TransportError          one call failed below HTTP; the driver decides
 │   ├── NotSentError        the request never reached the target: send it again
 │   └── InDoubtError        it may have been applied: look before sending again
@@ -31,6 +32,15 @@ class TargetError(SaasloadError):
 
 class SignInError(TargetError):
     """The target does not accept the token."""
+
+
+class BusyError(TargetError):
+    """The target asks to come back later; `retry_after_s` says when, where it does."""
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        """Take the line for a person, and the wait the target asks for."""
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class TransportError(SaasloadError):

@@ -3,11 +3,14 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import pyarrow as pa
 from pydantic import SecretStr
 
 from saasload.errors import UsageError
 from saasload.job import EMBEDDED, Job
+from saasload.model import ROW_COLUMN
 from saasload.names import nearest
 from saasload.profile import EntitySpec, Mode, PlatformProfile
 from saasload.source.partition import company_column
@@ -36,17 +39,23 @@ class Prepared:
     token: SecretStr
 
 
-def prepare(job: Job, profile: PlatformProfile, columns: Sequence[str]) -> Prepared:
+def prepare(job: Job, profile: PlatformProfile, schema: Any) -> Prepared:
     """Check everything that can be checked without the target; UsageError or ConfigError says what to mend.
 
-    `columns` are the source's.
+    `schema` is the source's `pyarrow.Schema`.
     """
+    columns = [name for name in schema.names if name != ROW_COLUMN]
     entity = profile.entity(job.entity)
     mode = _mode(job, entity)
     wire = wire_format(profile, entity, mode)
     _bound(job, wire)
     company = company_column(columns, job.partition_by)
     fields = _fields(job, entity, columns, company)
+    for name, (column, _) in fields.items():
+        kind = schema.field(column).type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            message = f"{job.source.name}: column {column} holds {kind}, which {name} cannot take; make it plain first"
+            raise UsageError(message)
     if wire.needs_key and entity.key not in fields:
         others = [other for other in entity.modes if other != mode]
         message = (
@@ -95,9 +104,7 @@ def _fields(job: Job, entity: EntitySpec, columns: Sequence[str], company: str |
             message = f"--field {field}={column}: {job.entity} has no such field; {nearest(field, entity.fields)}"
             raise UsageError(message)
         if column not in columns:
-            message = (
-                f"--field {field}={column}: {job.source.name} has no such column; {nearest(column, columns)}"
-            )
+            message = f"--field {field}={column}: {job.source.name} has no such column; {nearest(column, columns)}"
             raise UsageError(message)
     mapped = set(job.fields.values())
     folded = {column.strip().casefold(): column for column in columns if column not in mapped | {company}}

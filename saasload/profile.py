@@ -37,14 +37,16 @@ class BusinessError(Strict):
     """A text by which an answer is known as the row's fault, whatever its HTTP status."""
 
     text: str = Field(min_length=3)
+    """A part of the message, in any case."""
     reason: str
 
 
 class Answers(Strict):
-    """How this platform's answers are to be understood; see `policy/verdict.py` for the table.
+    """How this platform's answers are to be understood; `answers.py` has the table.
 
     A status in `executed_unless_retry_after` counts as not executed only with a Retry-After: without one it may
-    come from something in front of the platform, which had passed the call on. `created`, `updated` and `unchanged` are the words in an XML success message.
+    come from something in front of the platform, which had passed the call on. `created`, `updated` and
+    `unchanged` are the words in an XML success message.
     """
 
     not_executed: tuple[int, ...] = (429, 503)
@@ -60,7 +62,8 @@ class Answers(Strict):
 
     def business(self, text: str) -> str | None:
         """Return the reason a known business text stands for, or None."""
-        return next((known.reason for known in self.business_errors if known.text in text), None)
+        folded = text.casefold()
+        return next((known.reason for known in self.business_errors if known.text.casefold() in folded), None)
 
 
 class FieldSpec(Strict):
@@ -224,7 +227,7 @@ def load_profile(name: str) -> PlatformProfile:
         raise ConfigError(_explain(path, error)) from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Read a profile file with what it `extends`, tables merged key by key."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -237,12 +240,15 @@ def _read(path: Path) -> dict[str, Any]:
     base = data.pop("extends", None)
     if base is None:
         return data
+    if not isinstance(base, str) or path in seen:
+        message = f"{path}: extends {base}: must name another profile, and not come round to itself"
+        raise ConfigError(message)
     folders = (path.parent, config_folder() / "platforms")
     found = next((file for folder in folders if (file := folder / f"{base}.toml").is_file() and file != path), None)
     if found is None:
         message = f"{path}: extends {base}, which is neither beside it nor shipped; {nearest(base, profile_names())}"
         raise ConfigError(message)
-    return _merged(_read(found), data)
+    return _merged(_read(found, (*seen, path)), data)
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -257,4 +263,5 @@ def _explain(path: Path, error: ValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"]) or "the file"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{path.name}: {place}: {first['msg'].removeprefix('Value error, ').lower()}{more}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{path.name}: {place}: {message[:1].lower()}{message[1:]}{more}"

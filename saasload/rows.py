@@ -45,15 +45,14 @@ class SpooledRows:
                 found[row] = ("" if sent.get(key) is None else str(sent[key]), sent)
         return found
 
+    def all(self) -> list[int]:
+        """List all row numbers."""
+        batches = self.spool.company_batches(self.company)
+        return [row for batch in batches for row in batch.column(ROW_COLUMN).to_pylist()]
+
     def in_doubt(self) -> list[int]:
         """List the rows that are in doubt now."""
-        doubtful = RowStatus.IN_DOUBT
-        return [
-            row
-            for batch in self.spool.company_batches(self.company)
-            for row in batch.column(ROW_COLUMN).to_pylist()
-            if self.statuses[row] == doubtful
-        ]
+        return [row for row in self.all() if self.statuses[row] == RowStatus.IN_DOUBT]
 
     def _calls(self, batches: Iterator[Any]) -> Iterator[Call | Outcomes]:
         wire, key = self.prepared.wire, self.prepared.entity.key

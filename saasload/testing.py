@@ -30,7 +30,7 @@ def simulate(job: Job, app: App, *, epoch_s: float = EPOCH_S) -> Simulation:
     Needs trio (`pip install trio`). Hours pass in seconds, and the same job gives the same figures each time,
     if the application waits with anyio and takes its wall time from `epoch_s` and the running loop's clock.
     """
-    import trio._core._run as scheduler  # noqa: PLC0415, PLC2701 see below
+    import trio._core._run as scheduler  # noqa: PLC0415 see below
     import trio.testing  # noqa: PLC0415 trio is not needed for loads
 
     # trio runs tasks that wake at one instant in an order it draws, so that nobody relies on it. Here the same

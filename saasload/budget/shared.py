@@ -155,7 +155,9 @@ class SharedBudget:
         skew = self.skew.heard(facts.date_s, ticket.at, wall) if facts is not None and left else self.skew.now
         for slot, lease in ticket.parts:
             if left and (failed or slot.rule.kind != "errors"):
-                slot.tell.append(Spent(lease[0], lease[1], ticket.at, wall, skew))
+                fact = None if facts is None else facts.windows.get(slot.rule.name)
+                at_s = None if fact is None else fact.reset_at_s
+                slot.tell.append(Spent(lease[0], lease[1], ticket.at, wall, skew, at_s=at_s))
                 self._telling[slot.key] = slot
             elif wall < lease[2]:
                 slot.leases.append(lease)  # not spent after all: good for another call
@@ -235,6 +237,8 @@ class SharedBudget:
 
     def _unspent(self, slot: _Slot, lease: _Lease) -> None:
         slot.tell.append(Spent(lease[0], lease[1], 0.0, 0.0, self.skew.now, charged=False))
+        if slot.heard is not None:
+            slot.heard = slot.heard._replace(idle=max(0, slot.heard.idle - lease[1]))
         self._telling[slot.key] = slot
 
     def _hear(self, slot: _Slot, ticket: Ticket, facts: LimitFacts, wall: float) -> None:

@@ -47,6 +47,12 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         float, typer.Option(help="End the run when nothing can be sent for longer than this (a day limit, say).")
     ] = 3600.0,
     drain_s: Annotated[float, typer.Option(help="After Ctrl-C, wait so long for calls on the wire.")] = 30.0,
+    max_errors: Annotated[
+        str | None, typer.Option(help="Stop when more than N rows, or P% of them, are rejected.")
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="A file with the token; read again when it is renewed.")
+    ] = None,
     time_scale: Annotated[float | None, typer.Option(help="How much faster time runs at a mock server.")] = None,
     runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path(".saasload/runs"),
     run: Annotated[
@@ -77,6 +83,8 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         deadline_s=deadline_s,
         max_wait_s=max_wait_s,
         drain_s=drain_s,
+        max_errors=max_errors,
+        token_file=token_file,
         time_scale=time_scale,
         runs=runs,
         run=run,

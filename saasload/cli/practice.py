@@ -37,3 +37,34 @@ def mock(context: typer.Context) -> int:
     """
     # Another program, not a part of this one: it takes this process over, signals and exit code included.
     os.execv(sys.executable, [sys.executable, "-m", "mock_server", *context.args])  # noqa: S606 our own interpreter
+
+
+def chaos(
+    *,
+    rounds: Annotated[int, typer.Option(min=1, help="How many loads to kill and resume.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="The first round's seed; the next rounds count on from it.")] = 1,
+    rows: Annotated[int, typer.Option(min=1, help="Rows a round.")] = 1000,
+    companies: Annotated[int, typer.Option(min=1, help="Companies a round.")] = 20,
+    mode: Annotated[str, typer.Option(help="insert, batch, xml, or all in turn.")] = "all",
+) -> int:
+    """Test this installation: loads are killed at random, resumed until done, and audited against the mock's ledger.
+
+    Example: saasload chaos --rounds 5 --seed 1
+    """
+    from saasload.chaos import Plan, Round  # noqa: PLC0415 help must not pay for its imports
+    from saasload.chaos import chaos as play  # noqa: PLC0415 the same
+    from saasload.errors import UsageError  # noqa: PLC0415 the same
+
+    if mode not in {"all", "insert", "batch", "xml"}:
+        message = f"--mode {mode}: use insert, batch, xml or all"
+        raise UsageError(message)
+
+    def say(played: Round) -> None:
+        sys.stderr.write(played.line() + "\n")
+
+    plan = Plan(rounds, seed, rows, companies, None if mode == "all" else mode)  # type: ignore[arg-type]
+    played = play(plan, say)
+    good = sum(one.good for one in played)
+    kills = sum(one.kills for one in played)
+    sys.stderr.write(f"{good} of {len(played)} rounds good, {kills} kills, {sum(one.rows for one in played):,} rows\n")
+    return int(good < len(played))

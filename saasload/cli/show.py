@@ -104,8 +104,8 @@ def summary_lines(report: Report) -> list[str]:
             f"{report.in_doubt:,} in doubt + {report.unsent:,} unsent"
         ),
         (
-            f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {report.parallel} parallel, in "
-            f"{report.duration_s:,.1f} s: {report.rows_per_hour:,} rows an hour{_there(report)}"
+            f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {report.parallel} parallel, "
+            f"in {report.duration_s:,.1f} s: {report.rows_per_hour:,} rows an hour{_there(report)}"
         ),
     ]
     if report.reasons:

@@ -42,8 +42,7 @@ def advise(parallel: Floats, rates: Floats, *, seed: int, resamples: int = RESAM
 
     drawn = resample(parallel, rates, figures, resamples=resamples, seed=seed)
     peak, ninety, knee, rate = (
-        around(value, drawn[:, place])
-        for place, value in enumerate((best.parallel, best.ninety, best.knee, best.rate))
+        around(value, drawn[:, place]) for place, value in enumerate((best.parallel, best.ninety, best.knee, best.rate))
     )
     recommended = smallest_inside(ninety)
     return Advice(fits, peak, ninety, knee, rate, recommended, _why(curve, peak, recommended, limit))

@@ -46,6 +46,26 @@ def calibrate(folders: Sequence[Path], out: Path) -> Calibration:
     return Calibration(target, names, calls, text, out)
 
 
+def lines(found: Calibration) -> list[str]:
+    """Say in lines what was found."""
+    target = found.target
+    words = [
+        f"{found.path}: fitted to {found.calls:,} calls of {', '.join(found.runs)}",
+        f"slots: {'' if target.saturated else 'at least '}{target.slots}; jitter {target.error:.1%}",
+    ]
+    for mode, cost in target.costs.items():
+        known = "" if cost.split else " (all calls of one size: the two cannot be told apart)"
+        words.append(f"{mode}: {cost.call_s:.4g} s a call and {cost.row_s:.4g} s a row{known}")
+    if target.busy_coef or target.wait_coef:
+        words.append(
+            f"crowding: {target.busy_coef:.4g} a call in service, {target.wait_coef:.4g} a doubling of the queue"
+        )
+    words += [f"company {company}: {factor:.2f} times slower" for company, factor in target.slower.items()]
+    if target.calls_per_minute is not None:
+        words.append(f"limit: {target.calls_per_minute} calls a minute and company")
+    return words
+
+
 def find_run(runs: Path, name: str) -> Path:
     """Find a run's folder by its path or by its name in the runs folder."""
     for folder in (Path(name), runs / name):
@@ -128,7 +148,9 @@ def scenario_text(target: Target, *, runs: Sequence[str], companies: Sequence[st
 def _cost_lines(mode: str, cost: Cost) -> list[str]:
     lines = []
     if not cost.split:
-        lines.append(f"# All {mode} calls were of one size: what a call costs and what a row costs cannot be told apart.")
+        lines.append(
+            f"# All {mode} calls were of one size: what a call costs and what a row costs cannot be told apart."
+        )
     return [*lines, f"{mode} = {{ call_s = {_number(cost.call_s)}, row_s = {_number(cost.row_s)} }}"]
 
 
@@ -141,8 +163,8 @@ def _numbers(companies: Sequence[str]) -> tuple[int, dict[str, int]]:
 
 
 def _number(value: float) -> str:
-    text = f"{value:.4g}"
-    return format(float(text), "f").rstrip("0") + ("0" if float(text) == int(float(text)) else "")
+    """Write a float with four significant digits."""
+    return repr(float(f"{value:.4g}"))
 
 
 def _quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -64,16 +65,19 @@ class CurveResult:
         return self.plan.to is None
 
 
-def run_curve(plan: CurvePlan, *, done: Callable[[Ran], None]) -> CurveResult:
-    """Make all runs of a plan and fit a curve to each mode; `done` is told of each run."""
+def run_curve(plan: CurvePlan, *, done: Callable[[Ran], None], keep: Path | None = None) -> CurveResult:
+    """Make all runs of a plan and fit a curve to each mode; `done` is told of each run.
+
+    Runs against a target other than the mock keep their folders in `keep`.
+    """
     check_levels(np.array(plan.parallel, dtype=np.float64))
     profile = plan.profile or "mock"
     if plan.to is None:
         limited = has_limits(read_scenario(plan.scenario))
         profile = plan.profile or ("mock" if limited else "mock-unlimited")
-    ground = Ground(
-        plan.scenario, plan.clock, plan.time_scale, plan.to, plan.token, tag=f"{int(time.time()):x}" if plan.to else "C"
-    )
+    ground = Ground(plan.scenario, plan.clock, plan.time_scale)
+    if plan.to is not None:
+        ground = Ground("", "real", 1.0, plan.to, plan.token, tag=f"{int(time.time()):x}", keep=keep)
     ran = make_runs(loads_of(plan, profile), ground, workers=plan.workers, done=done)
     runs = sorted(ran.values(), key=lambda run: (run.load.mode, run.load.parallel, run.load.repeat))
     curves = tuple(

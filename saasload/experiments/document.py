@@ -1,4 +1,4 @@
-"""Results as plain data for JSON and CSV: six significant digits, no time of day, so that equal runs are equal bytes."""
+"""Results as plain data for JSON and CSV: six significant digits and no time of day, so equal runs are equal bytes."""
 
 import csv
 import io
@@ -102,7 +102,9 @@ def level_document(level: Level) -> dict[str, Any]:
         "response_s": asdict(level.response),
         "response_from_schedule_s": asdict(level.from_due),
         "warm_up_cut": level.cut,
-        "client": None if level.client is None else {**asdict(level.client), "is_bottleneck": level.client.is_bottleneck},
+        "client": None
+        if level.client is None
+        else {**asdict(level.client), "is_bottleneck": level.client.is_bottleneck},
     }
 
 

@@ -17,7 +17,7 @@ def make_out(folder: Path) -> None:
     _guard(folder, lambda: folder.mkdir(parents=True, exist_ok=True))
     probe = folder / ".probe"
     _guard(folder, lambda: probe.write_bytes(b""))
-    _guard(folder, lambda: probe.unlink())
+    _guard(folder, probe.unlink)
 
 
 def write_curve(folder: Path, result: CurveResult) -> tuple[Path, ...]:

@@ -66,7 +66,9 @@ def check_levels(parallel: Floats) -> None:
     """Refuse to fit what cannot be told apart."""
     levels = len(np.unique(parallel))
     if levels < LEAST_LEVELS:
-        message = f"--parallel: {levels} different levels; a curve needs {LEAST_LEVELS} or more, 1 and some beyond the knee"
+        message = (
+            f"--parallel: {levels} different levels; a curve needs {LEAST_LEVELS} or more, 1 and some beyond the knee"
+        )
         raise UsageError(message)
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import least_squares, nnls
 
 from saasload.experiments.calls import Calls
 from saasload.experiments.fit import Floats, aicc
-from saasload.experiments.queue import LEAST_S, Served, most_at_once, serve
+from saasload.experiments.serving import LEAST_S, Served, in_known_order, most_at_once, serve
 
 ROUNDS = 6
 """Costs and company factors are fitted in turns; they settle within three."""
@@ -22,6 +22,10 @@ CLEARLY = 10.0
 """A term is kept if it makes AICc smaller by so much: the other model has then no support (Burnham and Anderson)."""
 MOST_CALLS = 40_000
 MINUTE_S = 60.0
+WAITED_S = 0.003
+"""A wait below the resolution of a run's file is none."""
+
+Seen = tuple[Calls, Served]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +71,15 @@ def infer(runs: Sequence[Calls]) -> Target:
     """Infer a target from the calls of one or more runs; each must have calls that were accepted."""
     done = [run.where(run.answered) for run in runs]
     most = max(most_at_once(run) for run in done)
-    tried = {places: _fit_places(done, places) for places in range(1, most + 1)}
+    tried = {places: _fit_places(_known(done, places)) for places in range(1, most + 1)}
     # equal likelihoods mean that the further places were never needed
     slots = max(tried, key=lambda places: (round(tried[places].likelihood, 6), -places))
-    served = [serve(run, slots) for run in done]
-    busy_coef, wait_coef, costs, sigma = _crowd(done, served, tried[slots])
+    seen = _known(done, slots)
+    busy_coef, wait_coef, costs, sigma = _crowd(seen, tried[slots])
     return Target(
         costs=costs,
         slots=slots,
-        saturated=any(bool((one.waiting > 0).any()) for one in served),
+        saturated=any(bool((one.begin - run.begin > WAITED_S).any()) for run, one in seen),
         busy_coef=busy_coef,
         wait_coef=wait_coef,
         error=sigma,
@@ -84,8 +88,18 @@ def infer(runs: Sequence[Calls]) -> Target:
     )
 
 
-def _fit_places(runs: Sequence[Calls], places: int) -> _Fit:
-    lasted = np.concatenate([serve(run, places).lasted for run in runs])
+def _known(runs: Sequence[Calls], places: int) -> list[Seen]:
+    """Serve each run's calls, and keep those of which we know when they were taken."""
+    seen = []
+    for run in runs:
+        known = in_known_order(run)
+        seen.append((run.where(known), serve(run, places).where(known)))
+    return seen
+
+
+def _fit_places(seen: Sequence[Seen]) -> _Fit:
+    runs = [run for run, _ in seen]
+    lasted = np.concatenate([one.lasted for _, one in seen])
     late = lasted <= 0.0
     if late.mean() > 0.01:  # answered before their turn: there are more places than that
         return _Fit({}, {}, lasted, 1.0, -math.inf)
@@ -149,14 +163,12 @@ def _factors(ratio: Floats, member: NDArray[np.intp], count: int, *, keep: str) 
     return np.asarray(factors, dtype=np.float64)
 
 
-def _crowd(
-    runs: Sequence[Calls], served: Sequence[Served], fit: _Fit
-) -> tuple[float, float, dict[str, Cost], float]:
+def _crowd(seen: Sequence[Seen], fit: _Fit) -> tuple[float, float, dict[str, Cost], float]:
     """Fit how much others in service and in the queue slow a call down; keep only a term that shows clearly."""
-    busy = np.concatenate([one.busy for one in served]) - 1.0
-    queue = np.log2(1.0 + np.concatenate([one.waiting for one in served]))
-    logs = np.log(np.maximum(np.concatenate([one.lasted for one in served]), LEAST_S) / fit.alone)
-    mode = np.concatenate([run.mode for run in runs])
+    busy = np.concatenate([one.busy for _, one in seen]) - 1.0
+    queue = np.log2(1.0 + np.concatenate([one.waiting for _, one in seen]))
+    logs = np.log(np.maximum(np.concatenate([one.lasted for _, one in seen]), LEAST_S) / fit.alone)
+    mode = np.concatenate([run.mode for run, _ in seen])
     places = [np.flatnonzero(mode == name) for name in fit.costs]
     step = max(1, len(logs) // MOST_CALLS)
     best = (0.0, 0.0)

@@ -51,8 +51,9 @@ class Client:
 class Ran:
     """What came of a run; times are in the target's seconds, rates in rows an hour.
 
-    `duration_s` is from the first call's start to the last answer. `rows_per_hour` is over the whole run, as published tables have it; `steady_rows_per_hour` without warm-up and
-    drain. `response` is from each call's start, `from_due` from when an even pace would have begun it.
+    `duration_s` is from the first call's start to the last answer. `rows_per_hour` is over the whole run, as published
+    tables have it; `steady_rows_per_hour` without warm-up and drain. `response` is from each call's start, `from_due`
+    from when an even pace would have begun it.
     """
 
     load: Load

@@ -15,7 +15,7 @@ _STYLE = """
 --c0:#7aa5ff;--c1:#f2a065;--c2:#5fd0a2;--good:#5fd0a2;--bad:#ff8a80}}
 *{box-sizing:border-box}body{margin:0;background:var(--ground);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
-main{max-width:1020px;margin:0 auto;padding:40px 24px 64px}h1{font-size:26px;line-height:1.2;margin:0 0 6px;
+main{max-width:1080px;margin:0 auto;padding:40px 24px 64px}h1{font-size:26px;line-height:1.2;margin:0 0 6px;
 letter-spacing:-.01em}h2{font-size:17px;margin:36px 0 10px}p{margin:6px 0}.soft{color:var(--soft)}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(250px,1fr));gap:14px;margin:24px 0}
 .card,figure{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:16px 18px;margin:0}
@@ -35,6 +35,13 @@ th{color:var(--soft);font-weight:500}th:first-child,td:first-child,.left{text-al
 .s2{stroke:var(--c2)}.d2,.b2,.t2{fill:var(--c2)}
 """
 
+_CHART_WORDS = (
+    "Dots: mean of the repeats, bars: its 95 % interval. Solid: the model that fits better, dotted: the other. "
+    "Shaded: from 90 % of the peak to the peak. Circle: the number to use."
+)
+_TIME_WORDS = (
+    "p50, p95, p99 from a call's start (solid, fading), and p99 from when an even pace would have begun it (dotted)."
+)
 _LEVEL_HEADS = (
     "parallel", "rows an hour", "95 % interval", "whole run", "calls", "refused", "p50 s", "p95 s", "p99 s",
     "p99 s from schedule",
@@ -81,12 +88,13 @@ def _cards(curves: Sequence[ModeCurve]) -> str:
 
 def _card(curve: ModeCurve, place: int) -> str:
     advice = curve.advice
+    size = "one row" if curve.rows_per_call == 1 else f"{curve.rows_per_call} rows"
     model = {"usl": "Universal Scalability Law", "linear-flat": "a line and a ceiling"}[advice.fits.best.curve.name]
     return (
-        f'<div class="card k{place}"><small>{curve.mode}, {curve.rows_per_call} rows a call: use</small>'
+        f'<div class="card k{place}"><small>{curve.mode}, {size} a call: use</small>'
         f"<b>{advice.recommended}</b><p>{escape(advice.why)}.</p>"
-        f"<small>peak at {advice.peak.value:.1f} ({advice.peak.low:.1f} to {advice.peak.high:.1f}), "
-        f"90 % of it at {advice.ninety.value:.1f} ({advice.ninety.low:.1f} to {advice.ninety.high:.1f}); "
+        f"<small>peak at {advice.peak.value:.2f} ({advice.peak.low:.2f} to {advice.peak.high:.2f}), "
+        f"90 % of it at {advice.ninety.value:.2f} ({advice.ninety.low:.2f} to {advice.ninety.high:.2f}); "
         f"fits best: {model}, {advice.fits.best.error:.1%} off, "
         f"AICc smaller by {advice.fits.other.aicc - advice.fits.best.aicc:,.0f}</small></div>"
     )
@@ -96,15 +104,13 @@ def _charts(curves: Sequence[ModeCurve]) -> str:
     parts = [
         "<h2>Throughput</h2><figure>",
         throughput_chart(curves),
-        "<figcaption>Dots: mean of the repeats, bars: its 95 % interval. Solid: the model that fits better, dotted: the "
-        "other. Shaded: from 90 % of the peak to the peak. Circle: the number to use.</figcaption></figure>",
+        f"<figcaption>{_CHART_WORDS}</figcaption></figure>",
         "<h2>Response times</h2>",
     ]
     for place, curve in enumerate(curves):
         parts += [
             "<figure>", response_chart(curve, place),
-            f"<figcaption>{curve.mode}: p50, p95, p99 from the start of a call (solid, fading) and p99 from when an even "
-            "pace would have begun it (dotted).</figcaption></figure>",
+            f"<figcaption>{curve.mode}: {_TIME_WORDS}</figcaption></figure>",
         ]  # fmt: skip
     parts.append("<h2>Figures</h2>")
     parts += [_levels(curve) for curve in curves]
@@ -128,14 +134,16 @@ def _level(level: Level) -> str:
     cells = "".join(f"<td>{value}</td>" for value in values)
     if level.client is not None:
         kind = "bad" if level.client.is_bottleneck else ""
-        cells += f'<td class="{kind}">{level.client.cpu_share:.0%}</td><td class="{kind}">{level.client.lag_p99_ms:.1f}</td>'
+        cells += (
+            f'<td class="{kind}">{level.client.cpu_share:.0%}</td><td class="{kind}">{level.client.lag_p99_ms:.1f}</td>'
+        )
     return f"<tr>{cells}</tr>"
 
 
 def _cells(cells: Sequence[Cell]) -> str:
-    heads = ("test", "statement", "parallel", "companies", "rows", "calls", "published s", "rows an hour",
-             "reproduced s", "rows an hour", "deviation")  # fmt: skip
-    head = "".join(f"<th>{name}</th>" for name in heads)
+    heads = ("parallel", "companies", "rows", "calls", "published s", "rows an hour", "reproduced s", "rows an hour",
+             "deviation")  # fmt: skip
+    head = '<th>test</th><th class="left">statement</th>' + "".join(f"<th>{name}</th>" for name in heads)
     return f'<div class="wide"><table><tr>{head}</tr>{"".join(_cell(cell) for cell in cells)}</table></div>'
 
 
@@ -148,7 +156,7 @@ def _cell(cell: Cell) -> str:
         published = f"{min(test.published_s):g} to {max(test.published_s):g}"
     deviation = "new" if cell.deviation is None else f"{cell.deviation:+.1%}"
     rate = "" if test.published_rows_per_hour is None else f"{test.published_rows_per_hour:,.0f}"
-    runs = " ".join(f"{seconds:.1f}" for seconds in cell.runs_s)
+    runs = " ".join(f"{seconds:.0f}" for seconds in cell.runs_s)
     kind = "new" if not cell.known else "good" if cell.fits else "bad"
     return (
         f'<tr><td>{test.name}</td><td class="left">{test.statement}</td><td>{test.parallel}</td>'
@@ -160,7 +168,7 @@ def _cell(cell: Cell) -> str:
 def _facts(result: Reproduction) -> str:
     knee = result.curve.advice.knee
     facts = [
-        f"knee of the curve at {knee.value:.1f} ({knee.low:.1f} to {knee.high:.1f}); published: between 7 and 10",
+        f"knee of the curve at {knee.value:.2f} ({knee.low:.2f} to {knee.high:.2f}); published: between 7 and 10",
         f"32 and 100 are {'' if result.slower_beyond else 'not '}slower than 10, as published",
     ]
     if result.agreement is not None:

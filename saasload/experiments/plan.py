@@ -83,7 +83,9 @@ def parse_levels(text: str) -> tuple[int, ...]:
     for word in text.split(","):
         word = word.strip()  # noqa: PLW2901 the bare word is what is wrong or right
         if not word.isdecimal() or not 1 <= int(word) <= MOST_PARALLEL:
-            message = f"--parallel {text}: {word or 'nothing'} between commas is no whole number from 1 to {MOST_PARALLEL:,}"
+            message = (
+                f"--parallel {text}: {word or 'nothing'} between commas is no whole number from 1 to {MOST_PARALLEL:,}"
+            )
             raise UsageError(message)
         levels.add(int(word))
     return tuple(sorted(levels))
@@ -108,11 +110,15 @@ def check_real_target(plan: CurvePlan, *, agreed: Literal["agreed", "not agreed"
     if plan.to is None:
         return
     if agreed == "not agreed":
-        message = f"--to {plan.to}: this writes {plan.total_rows:,} rows there; add --yes-load-a-real-target if you mean it"
+        message = (
+            f"--to {plan.to}: this writes {plan.total_rows:,} rows there; add --yes-load-a-real-target if you mean it"
+        )
     elif row_budget is None:
         message = f"--to {plan.to}: this writes {plan.total_rows:,} rows there; add --row-budget N with N as large"
     elif plan.total_rows > row_budget:
-        message = f"--row-budget {row_budget:,}: this writes {plan.total_rows:,} rows; ask for fewer levels, repeats or rows"
+        message = (
+            f"--row-budget {row_budget:,}: this writes {plan.total_rows:,} rows; ask for fewer levels, repeats or rows"
+        )
     else:
         return
     raise UsageError(message)

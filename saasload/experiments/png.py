@@ -52,5 +52,7 @@ def _draw(axes: Any, curve: ModeCurve, colour: str) -> None:
     best, other = advice.fits.best.curve, advice.fits.other.curve
     axes.plot(places, [best.at(float(place)) for place in places], color=colour, lw=1.6)
     axes.plot(places, [other.at(float(place)) for place in places], color=colour, lw=1.1, ls=":", alpha=0.7)
-    axes.axvspan(advice.ninety.value, max(advice.peak.value, advice.ninety.value * 1.01), color=colour, alpha=0.07, lw=0)
+    axes.axvspan(
+        advice.ninety.value, max(advice.peak.value, advice.ninety.value * 1.01), color=colour, alpha=0.07, lw=0
+    )
     axes.plot([advice.recommended], [best.at(advice.recommended)], "o", ms=11, mfc="none", color=colour)

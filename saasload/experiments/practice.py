@@ -1,7 +1,7 @@
 """The bundled mock, as the separate program it is: as an application in this process, or as a child.
 
-saasload and mock_server share no code (docs/decisions/0004), and no import here says otherwise: the mock is found at run
-time by the dotted names below, as any other program's entry point would be. This is the only place that knows them.
+saasload and mock_server share no code (docs/decisions/0004), and no import here says otherwise: the mock is found at
+run time by the dotted names below, as any other program's entry point would be. Only this room knows them.
 """
 
 import contextlib

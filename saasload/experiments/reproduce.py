@@ -145,12 +145,20 @@ def reproduce(*, seed: int, workers: int, time_scale: float | None, done: Callab
     # the longest first, so that no process is left with it at the end; a run that two need is made once
     loads = sorted({*wanted, *curve_loads(seed=seed)}, key=_weight)
     ran = make_runs(loads, Ground(SCENARIO, "virtual", 1.0), workers=workers, done=done)
-    cells = tuple(_cell(test, [ran[load_of(test, repeat=repeat, seed=seed)] for repeat in range(REPEATS)]) for test in TESTS)
+    cells = tuple(
+        _cell(test, [ran[load_of(test, repeat=repeat, seed=seed)] for repeat in range(REPEATS)]) for test in TESTS
+    )
     curve = mode_curve([ran[load] for load in curve_loads(seed=seed)], rows_per_call=25, seed=seed)
     rates = {cell.test.name: cell.rows_per_hour for cell in cells}
     slower = rates["EB10"] > max(rates["EB32"], rates["EB100"])
     agreement = None if time_scale is None else agree(ran, seed=seed, time_scale=time_scale)
     return Reproduction(seed, SCENARIO, cells, curve, slower, agreement)
+
+
+def count_runs(*, seed: int) -> int:
+    """Count the runs of a reproduction."""
+    wanted = [load_of(test, repeat=repeat, seed=seed) for test in TESTS for repeat in range(REPEATS)]
+    return len({*wanted, *curve_loads(seed=seed)})
 
 
 def agree(ran: dict[Load, Ran], *, seed: int, time_scale: float) -> Agreement:

@@ -75,8 +75,10 @@ def _curve(frame: Frame, curve: ModeCurve, place: int) -> str:
     parts = [_model(frame, advice.fits.other.curve.at, f"s{place} other")]
     parts.append(_model(frame, advice.fits.best.curve.at, f"s{place} best"))
     left, right = frame.x(advice.ninety.value), frame.x(advice.peak.value)
-    parts.insert(0, f'<rect class="band b{place}" x="{left:.1f}" y="{TOP}" width="{max(1.5, right - left):.1f}" '
-                    f'height="{HEIGHT - TOP - BOTTOM}"><title>{curve.mode}: from 90 % of the peak to the peak</title></rect>')  # fmt: skip
+    width, height = max(1.5, right - left), HEIGHT - TOP - BOTTOM
+    word = f"{curve.mode}: from 90 % of the peak to the peak"
+    band = f'x="{left:.1f}" y="{TOP}" width="{width:.1f}" height="{height}"'
+    parts.insert(0, f'<rect class="band b{place}" {band}><title>{word}</title></rect>')
     for level in curve.levels:
         x = frame.x(level.parallel)
         low, high = frame.y(level.steady.low), frame.y(level.steady.high)
@@ -89,8 +91,9 @@ def _curve(frame: Frame, curve: ModeCurve, place: int) -> str:
     x, y = frame.x(advice.recommended), frame.y(advice.fits.best.curve.at(advice.recommended))
     parts.append(f'<circle class="s{place} pick" cx="{x:.1f}" cy="{y:.1f}" r="9"><title>{curve.mode}: use '
                  f"{advice.recommended}</title></circle>")  # fmt: skip
-    parts.append(f'<text class="t{place} label" x="{x:.1f}" y="{y - 15:.1f}" text-anchor="middle">'
-                 f"{curve.mode}: {advice.recommended}</text>")  # fmt: skip
+    at = f'x="{LEFT + 30}" y="{TOP + 24 + 20 * place}"'
+    parts.append(f'<text class="t{place} label" {at}>{curve.mode}: use {advice.recommended}</text>')
+    parts.append(f'<circle class="d{place}" cx="{LEFT + 18}" cy="{TOP + 20 + 20 * place}" r="4.2"/>')
     return "".join(parts)
 
 
@@ -111,7 +114,9 @@ def _axes(frame: Frame, unit: str, word: Callable[[float], str]) -> str:
     for level in frame.levels:
         x = frame.x(level)
         if x - last >= 22:
-            parts.append(f'<text class="tick" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{level}</text>')
+            parts.append(
+                f'<text class="tick" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{level}</text>'
+            )
             last = x
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text class="unit" x="{middle}" y="{HEIGHT - 10}" text-anchor="middle">calls in parallel</text>')

@@ -1,13 +1,17 @@
 """What a person sees of an experiment in a terminal: a chart, a table, and one sentence."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from saasload.experiments.curve import CurveResult, Level, ModeCurve
+from saasload.experiments.loads import Ran
 from saasload.experiments.reproduce import Cell, Reproduction
 from saasload.experiments.svg import nice_top
 
@@ -15,6 +19,15 @@ WIDTH, HEIGHT = 64, 14
 SIGNS = ("●", "▲", "■")
 COLOURS = ("blue", "yellow", "green")
 _BLANK = (" ", "")
+_CELL_HEADS = (
+    "test",
+    "calls",
+    "published\nseconds",
+    "reproduced\nseconds",
+    "published\nrows/h",
+    "reproduced\nrows/h",
+    "deviation",
+)
 
 
 def chart_lines(curves: Sequence[ModeCurve]) -> list[Text]:
@@ -78,8 +91,8 @@ def _show(console: Console, curves: Sequence[ModeCurve]) -> None:
     console.print()
     for curve in curves:
         console.print(_levels(curve))
-        for line in advice_lines(curve):
-            console.print(line, soft_wrap=True, markup=False, highlight=False)
+        for words in advice_lines(curve):
+            console.print(words, soft_wrap=True, markup=False, highlight=False)
         console.print()
 
 
@@ -95,12 +108,10 @@ def _levels(curve: ModeCurve) -> Table:
 
 
 def _cells_of(level: Level) -> list[str]:
-    steady = level.steady
-    cells = [
-        f"{level.parallel}", f"{steady.value:,.0f}", f"{steady.low:,.0f}", f"{steady.high:,.0f}",
-        f"{level.calls:,}", f"{level.refused:,}", f"{level.response.p50:.3g}", f"{level.response.p95:.3g}", f"{level.response.p99:.3g}",
-        f"{level.from_due.p99:.3g}",
-    ]  # fmt: skip
+    steady, response = level.steady, level.response
+    times = (response.p50, response.p95, response.p99, level.from_due.p99)
+    rates = (steady.value, steady.low, steady.high, level.calls, level.refused)
+    cells = [f"{level.parallel}", *(f"{rate:,.0f}" for rate in rates), *(f"{seconds:.3g}" for seconds in times)]
     if level.client is not None:
         cells += [f"{level.client.cpu_share:.0%}", f"{level.client.lag_p99_ms:.1f}"]
     return cells
@@ -109,12 +120,13 @@ def _cells_of(level: Level) -> list[str]:
 def advice_lines(curve: ModeCurve) -> list[str]:
     """Put one mode's advice into a few lines."""
     advice, fits = curve.advice, curve.advice.fits
+    ahead = fits.other.aicc - fits.best.aicc
     lines = [
         f"{curve.mode}: use --parallel {advice.recommended}: {advice.why}",
         (
-            f"peak at {advice.peak.value:.1f} ({advice.peak.low:.1f} to {advice.peak.high:.1f}), 90 % of it at "
-            f"{advice.ninety.value:.1f} ({advice.ninety.low:.1f} to {advice.ninety.high:.1f}); best fit "
-            f"{fits.best.curve.name}, {fits.best.error:.1%} off, AICc smaller by {fits.other.aicc - fits.best.aicc:,.0f}"
+            f"peak at {advice.peak.value:.2f} ({advice.peak.low:.2f} to {advice.peak.high:.2f}), 90 % of it at "
+            f"{advice.ninety.value:.2f} ({advice.ninety.low:.2f} to {advice.ninety.high:.2f}); best fit "
+            f"{fits.best.curve.name}, {fits.best.error:.1%} off, AICc smaller by {ahead:,.0f}"
         ),
     ]
     busy = [level.parallel for level in curve.levels if level.client is not None and level.client.is_bottleneck]
@@ -130,8 +142,7 @@ def advice_lines(curve: ModeCurve) -> list[str]:
 def show_reproduction(console: Console, result: Reproduction) -> None:
     """Show the published table beside the reproduced one, then the curve."""
     table = Table(box=None, pad_edge=False)
-    for head in ("test", "calls", "published\nseconds", "reproduced\nseconds", "published\nrows/h", "reproduced\nrows/h",
-                 "deviation"):  # fmt: skip
+    for head in _CELL_HEADS:
         table.add_column(head, justify="left" if head == "test" else "right", no_wrap=True)
     for cell in result.cells:
         table.add_row(*_cell(cell))
@@ -161,7 +172,7 @@ def fact_lines(result: Reproduction) -> list[str]:
     """Say in lines what else was published, and whether it comes out."""
     knee = result.curve.advice.knee
     lines = [
-        f"knee at {knee.value:.1f} ({knee.low:.1f} to {knee.high:.1f}); published: between 7 and 10",
+        f"knee at {knee.value:.2f} ({knee.low:.2f} to {knee.high:.2f}); published: between 7 and 10",
         f"32 and 100 parallel are {'' if result.slower_beyond else 'not '}slower than 10; published: slower",
     ]
     if result.agreement is not None:
@@ -172,3 +183,46 @@ def fact_lines(result: Reproduction) -> list[str]:
         )
     lines.append("all as published" if result.fits else "not all as published: see the cells marked with !")
     return lines
+
+
+class Progressing:
+    """Counts runs on stderr: a bar on a terminal, elsewhere nothing until the end."""
+
+    def __init__(self, total: int, *, quiet: bool) -> None:
+        """Prepare for so many runs."""
+        self._total = total
+        self._made = 0
+        self._console = Console(stderr=True, highlight=False)
+        self._bar = Progress(
+            BarColumn(), TextColumn("{task.completed} of {task.total} runs{task.description}"),
+            console=self._console, transient=True, disable=quiet or not self._console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing behind."""
+        self._bar.stop()
+
+    def done(self, ran: Ran) -> None:
+        """Count one run."""
+        self._made += 1
+        words = f"; {ran.load.mode} with {ran.load.parallel}: {ran.rows_per_hour:,.0f} rows an hour"
+        self._bar.update(self._task, advance=1, description=words)
+
+    def interrupted(self) -> str:
+        """Say how far it got."""
+        return f"interrupted after {self._made} of {self._total} runs; no result was written"
+
+
+def finish(show: Callable[[Console], None], paths: Sequence[Path], *, quiet: bool) -> None:
+    """Show a result and name its files, on stderr."""
+    if quiet:
+        return
+    console = Console(stderr=True, highlight=False)
+    show(console)
+    console.print("files: " + ", ".join(str(path) for path in paths), soft_wrap=True, markup=False)

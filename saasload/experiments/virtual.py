@@ -19,7 +19,7 @@ EPOCH_S = 1_790_000_007.0
 
 def run_virtual(main: Callable[[], Awaitable[T]], *, seed: int) -> T:
     """Run to the end in virtual time; all that is random in the order of tasks comes from the seed."""
-    import trio._core._run as scheduler  # noqa: PLC0415, PLC2701 trio has no public way, and is an extra
+    import trio._core._run as scheduler  # noqa: PLC0415 trio has no public way, and is an extra
     import trio.testing  # noqa: PLC0415
 
     before, chance = scheduler._ALLOW_DETERMINISTIC_SCHEDULING, scheduler._r.getstate()  # noqa: SLF001

@@ -5,6 +5,7 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from saasload.model import Company
 from saasload.policy.concurrency_knee import Fit, Knee, Shape
@@ -27,6 +28,11 @@ SLOWER_DIP = 0.5
 SPARE = 0.3
 """Calls kept waiting at the target beyond the knee, so that no place there is idle between two calls."""
 
+EVIDENCE = 5.0
+FIRST_EVIDENCE = 12.0
+"""How much better than a flat line a hinge must fit, in variances: see Knee.fit. The first round, of a handful
+of replies, must not hold a load below its knee: it takes more to convince."""
+
 SURPRISE = 0.26
 """Replies that are off by a factor of 1.3 (in logs), and by three standard errors, are news."""
 
@@ -48,8 +54,8 @@ PRECISE = 0.13**2
 """Calls a round has at least, and more where jitter is large: a mean is to be known within 13 %, if 16 do."""
 
 DOUBT = 1.5
-WIDEST = 0.35
-"""Standard errors by which the knee is taken for higher than it seems, up to a factor of 1.4: a call too many
+WIDEST = 0.4
+"""Standard errors by which the knee is taken for higher than it seems, up to a factor of 1.5: a call too many
 waits and costs next to nothing, a place left idle costs all it could do, and is never missed."""
 
 CUT = 0.7
@@ -76,17 +82,21 @@ class Reply(Enum):
     """No answer in time, a lost connection, or another 5xx."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """A call on the wire; the driver hands it back with the reply."""
+class Seen(NamedTuple):
+    """What one level was like when a call left: calls in flight with it, the round, and its number in that."""
+
+    in_flight: int
+    turn: int
+    number: int
+
+
+class Ticket(NamedTuple):
+    """A call on the wire; the driver hands it back with the reply. A tuple: one is made for every call."""
 
     company: Company
     started: float
-    in_flight: int
-    in_company: int
-    turn: int
-    company_turn: int
-    number: int
+    target: Seen
+    own: Seen | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +110,7 @@ class Change:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Lesson:
+class _Lesson(NamedTuple):
     """How much longer than expected a call took, in logs, and how long it waited, in its own work."""
 
     company: Company
@@ -136,11 +145,23 @@ class _Level:
     quiet: int = 0
     pushed: set[Company] = field(default_factory=set)
 
-    @property
-    def size(self) -> float:
-        """Return how many of a round's calls it takes to know its mean."""
-        steady = 0.0 if self.fit is None else min(MOST, self.fit.variance / PRECISE)
-        return max(FEWEST, steady, self.limit)
+    size: float = FEWEST
+    """How many of a round's calls it takes to know its mean."""
+
+    def send(self) -> Seen:
+        """Count a call that leaves."""
+        self.in_flight += 1
+        self.sent += 1
+        if self.in_flight >= self.limit:
+            self.reached = True
+        return Seen(min(self.in_flight, self.ceiling), self.turn, self.sent)
+
+    def back(self, seen: Seen, *, answered: bool) -> None:
+        """Count its reply."""
+        self.in_flight -= 1
+        if seen.turn == self.turn:
+            self.replies += answered
+            self.cohort += seen.number <= self.size
 
     def due(self) -> bool:
         """Say whether a round is over, or a search has found what it looked for before that."""
@@ -148,7 +169,7 @@ class _Level:
             return True
         if not self.searching or not self.turn or self.replies % FEWEST or not self.replies:
             return False
-        fit = self.knee.fit()
+        fit = self.knee.fit(EVIDENCE)
         return fit is not None and fit.shape is Shape.KNEE and fit.knee < self.knee.log(self.limit) - SURPRISE
 
     def queue(self, in_flight: int) -> float:
@@ -181,16 +202,20 @@ class _Level:
         """Return by how much this round was off, in logs, where that is more than chance; else 0."""
         if self.compared < FEWEST or self.fit is None or self.searching:
             return 0.0
-        mean = self.off / self.compared
-        return mean if abs(mean) > max(SURPRISE, 4 * math.sqrt(self.fit.variance / self.compared)) else 0.0
+        mean, fit = self.off / self.compared, self.fit
+        chance = 3 * math.sqrt(fit.variance / self.compared + fit.error**2)
+        return mean if abs(mean) > max(SURPRISE, chance) else 0.0
 
-    def next_turn(self) -> None:
-        """Begin a round: what was sent before it does not count in it."""
+    def next_turn(self, limit: int) -> None:
+        """Begin a round with a limit: what was sent before it does not count in it."""
+        self.limit = limit
         self.turn += 1
         self.replies = self.compared = self.sent = self.cohort = 0
         self.off = 0.0
         self.reached = False
         self.pushed.clear()
+        steady = 0.0 if self.fit is None else min(MOST, self.fit.variance / PRECISE)
+        self.size = max(FEWEST, steady, limit)
 
     def decide(self, fade: float) -> tuple[int, str]:
         """End a round: the limit that follows from it, and why."""
@@ -202,7 +227,7 @@ class _Level:
                 return self._within(self.limit * SLOWER_DIP), f"replies take {math.exp(surprise):.1f} times as long"
             return self.limit, ""
         self.knee.fade(fade)
-        fit = self.fit = self.knee.fit()
+        fit = self.fit = self.knee.fit(EVIDENCE if self.turn else FIRST_EVIDENCE)
         if fit is None:
             return self.limit, ""
         wanted, reason = self._follow(fit)
@@ -218,13 +243,19 @@ class _Level:
             case Shape.RISING:
                 return DIP * math.exp(fit.lowest), "all of it queues"
             case Shape.UNKNOWN:
-                if self.knee.log(self.limit) < fit.highest - 0.1:
-                    return min(math.exp(fit.highest), SEARCH_GAIN * self.limit), "a look at more"
-                return DIP * math.exp(min(fit.knee, fit.highest)), "a look at fewer"
+                return self._look(fit)
             case Shape.KNEE:
                 self.searching = False
-                knee = math.exp(fit.knee + min(DOUBT * fit.error, WIDEST))
-                return knee + SPARE, f"more than {math.exp(fit.knee):.1f} queue"
+                doubt = min(DOUBT * fit.error, WIDEST)
+                return math.exp(fit.knee + doubt) + SPARE, f"more than {math.exp(fit.knee):.1f} queue"
+
+    def _look(self, fit: Fit) -> tuple[float, str]:
+        """Try the other end where too little is known: more after fewer, and fewer after more."""
+        if self.searching or self.limit == 1:
+            return self.limit + 1.0, "a look at more"
+        if self.knee.log(self.limit) < fit.highest - 0.1:
+            return min(math.exp(fit.highest), SEARCH_GAIN * self.limit), "a look at more"
+        return DIP * math.exp(min(fit.knee, fit.highest)), "a look at fewer"
 
     def _within(self, wanted: float) -> int:
         self.quiet += 1
@@ -240,15 +271,27 @@ class _Level:
         return max(1, math.floor(min(self.limit * CUT, self.allowed)))
 
 
+def useful(total: int, longest: int) -> int:
+    """Return how many calls in flight can shorten a load, by the rows that remain in all and in the longest company.
+
+    A company sends one call after another, so the load ends no sooner than its longest company. More in flight
+    than it takes to have all others done by then only queue, and what queues holds up the longest.
+
+    >>> useful(10_000, 100), useful(10_000, 4_000)
+    (101, 4)
+    """
+    return math.ceil(total / max(1, longest)) + 1
+
+
 class Concurrency:
     """An adaptive limit on two levels."""
 
     def __init__(self, start: int, ceiling: int, rng: random.Random, *, per_company: int = 1) -> None:
         """Start from a hint; `ceiling` and `per_company` are never exceeded."""
-        self._target = _Level(max(1, min(start, ceiling)), ceiling, Knee(ceiling))
+        start = max(1, min(start, ceiling))
+        self._target = _Level(start, ceiling, Knee(ceiling), size=max(FEWEST, start))
         self._per_company = per_company
         self._companies: dict[Company, _Level] = {}
-        self._flying: dict[Company, int] = {}
         self._work = Work()
         self._rng = rng
         self._lessons: list[_Lesson] = []
@@ -266,69 +309,60 @@ class Concurrency:
 
     def sent(self, company: Company, now: float) -> Ticket:
         """Count a call that leaves; its ticket goes with the reply to `settled`."""
-        target, held = self._target, self._companies.get(company)
+        if self._per_company == 1:
+            return Ticket(company, now, self._target.send(), None)
+        held = self._companies.get(company)
         if held is None:
             held = self._companies[company] = _Level(1, self._per_company, Knee(self._per_company))
-        for level in (target, held):
-            level.in_flight += 1
-            level.sent += 1
-            if level.in_flight >= level.limit:
-                level.reached = True
-        return Ticket(
-            company,
-            now,
-            min(target.in_flight, target.ceiling),
-            min(held.in_flight, held.ceiling),
-            target.turn,
-            held.turn,
-            target.sent,
-        )
+        return Ticket(company, now, self._target.send(), held.send())
 
     def settled(self, ticket: Ticket, now: float, *, rows: int, form: str, reply: Reply) -> None:
         """Count a reply, or that there will be none, and what follows from it."""
-        target, held = self._target, self._companies[ticket.company]
-        target.in_flight -= 1
-        held.in_flight -= 1
-        if reply is not Reply.ANSWERED:
+        target, answered = self._target, reply is Reply.ANSWERED
+        target.back(ticket.target, answered=answered)
+        held = None
+        if ticket.own is not None:
+            held = self._companies[ticket.company]
+            held.back(ticket.own, answered=answered)
+        if not answered:
             self._push_back(ticket, now, reply)
             return
-        if ticket.turn == target.turn:
-            target.replies += 1
-            target.cohort += ticket.number <= target.size
-        held.replies += ticket.company_turn == held.turn
         took = now - ticket.started
         if took > 0:
             self._listen(ticket, form, rows, took)
         if target.due():
             self._turn(target, None, now)
-        if self._per_company > 1 and held.replies >= max(FEWEST, held.limit):
+        if held is not None and held.due():
             self._turn(held, ticket.company, now)
 
     def _listen(self, ticket: Ticket, form: str, rows: int, took: float) -> None:
         target, work = self._target, self._work
         log_work = work.log(ticket.company, form, rows)
-        typical = work.typical(log_work)
-        # A call waits for the others' work, not for its own: a short one behind long ones is not slow.
-        queue = target.queue(ticket.in_flight)
-        waited = typical * queue / math.exp(log_work)
-        level = math.log(took) - log_work + math.log((1 + queue) / (1 + waited))
-        surplus = target.surplus(ticket.in_flight, level)
+        own = math.exp(log_work)
+        typical = work.typical(own)
+        level = math.log(took) - log_work
+        in_flight, waited = ticket.target.in_flight, 0.0
+        queue = target.queue(in_flight)
+        if queue:
+            # A call waits for the others' work, not for its own: a short one behind long ones is not slow.
+            waited = typical * queue / own
+            level += math.log((1 + queue) / (1 + waited))
+        surplus = target.surplus(in_flight, level)
         if surplus is not None:
             self._lessons.append(_Lesson(ticket.company, form, rows, surplus, waited))
         if not work.known(form, rows):
             return
-        target.hear(ticket.in_flight, level, surplus)
-        if self._per_company > 1:
-            held = self._companies[ticket.company]
+        target.hear(in_flight, level, surplus)
+        if ticket.own is not None:
+            held, flying = self._companies[ticket.company], ticket.own.in_flight
             level -= math.log(1 + queue)
-            held.hear(ticket.in_company, level, held.surplus(ticket.in_company, level))
+            held.hear(flying, level, held.surplus(flying, level))
 
     def _turn(self, level: _Level, company: Company | None, now: float) -> None:
         if company is None:
             self._learn()
         after, reason = level.decide(self._rng.uniform(*FADE))
-        level.next_turn()
-        self._set(level, company, now, (after, reason))
+        self._change(level, company, now, (after, reason))
 
     def _learn(self) -> None:
         """Teach what a round's replies had beyond the round's own mean."""
@@ -338,28 +372,27 @@ class Concurrency:
             mean = target.off / target.compared if target.compared else 0.0
             for lesson in self._lessons:
                 surplus = lesson.own(mean)
-                self._work.learn(lesson.company, lesson.form, lesson.rows, surplus)
+                self._work.learn(lesson.form, lesson.rows, surplus)
                 self._work.learn_company(lesson.company, surplus, fit.variance)
         self._lessons.clear()
 
     def _push_back(self, ticket: Ticket, now: float, reply: Reply) -> None:
-        target, held = self._target, self._companies[ticket.company]
-        if ticket.company_turn == held.turn and held.limit > 1:
-            after = held.cut(ticket.in_company)
-            held.next_turn()
-            self._set(held, ticket.company, now, (after, f"{reply.value}"))
-        if ticket.turn != target.turn:
+        """Lower the company; and the target where many companies are refused, once a round trip."""
+        target, own = self._target, ticket.own
+        if own is not None:
+            held = self._companies[ticket.company]
+            if own.turn == held.turn and held.limit > 1:
+                self._change(held, ticket.company, now, (held.cut(own.in_flight), reply.value))
+        if ticket.target.turn != target.turn:
             return
         target.pushed.add(ticket.company)
         pushed = len(target.pushed)
         if pushed >= MANY and pushed >= MANY_SHARE * (target.replies + pushed):
-            after = target.cut(ticket.in_flight)
-            target.next_turn()
             self._lessons.clear()
-            self._set(target, None, now, (after, f"{pushed} companies {reply.value}"))
+            self._change(target, None, now, (target.cut(ticket.target.in_flight), f"{pushed} companies {reply.value}"))
 
-    def _set(self, level: _Level, company: Company | None, now: float, decision: tuple[int, str]) -> None:
+    def _change(self, level: _Level, company: Company | None, now: float, decision: tuple[int, str]) -> None:
         after, reason = decision
         if after != level.limit:
             self.changes.append(Change(now, company, level.limit, after, reason))
-            level.limit = after
+        level.next_turn(after)

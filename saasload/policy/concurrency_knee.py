@@ -19,12 +19,13 @@ MERGE = 1.12
 FAINT = 0.4
 """A bin with less weight than this is dropped: that old it says nothing about the target of today."""
 
-PRIOR_VARIANCE = 0.02
+PRIOR_VARIANCE = 0.03
 PRIOR_WEIGHT = 6.0
-"""Jitter assumed before any was seen (a sigma of 0.14), and the number of replies that this is worth."""
+"""Jitter assumed before any was seen (a sigma of 0.17), and the number of replies that this is worth."""
 
-EVIDENCE = 4.0
-"""How much better a hinge must fit than a straight line, in variances: two standard errors."""
+DIRECTION = 1.0
+"""How much better than a line that rises all the way a hinge must fit, in variances: little, for to see no flat
+part where there is one costs throughput."""
 
 
 class Shape(Enum):
@@ -104,8 +105,11 @@ class Knee:
         """Start again."""
         self._bins.clear()
 
-    def fit(self) -> Fit | None:
+    def fit(self, evidence: float) -> Fit | None:
         """Find the corner; None where nothing was heard.
+
+        A hinge must explain more than a flat line by `evidence` variances. Two standard errors would be 4, but
+        the corner is looked for everywhere.
 
         One pass over the bins by n: for each split into a flat and a rising part the best hinge is closed form.
         """
@@ -130,7 +134,7 @@ class Knee:
             if scatter < best:
                 best, knee, service = scatter, corner, mean
                 error = 1 / low.weight + 1 / high.weight
-        return _judge(bins, everything, (flat, rising, best), (knee, service, error))
+        return _judge(bins, everything, (flat, rising, best), (knee, service, error), evidence)
 
 
 @dataclass(slots=True)
@@ -160,7 +164,11 @@ class _Line:
 
 
 def _judge(
-    bins: list[_Bin], everything: _Line, scatters: tuple[float, float, float], hinge: tuple[float, float, float]
+    bins: list[_Bin],
+    everything: _Line,
+    scatters: tuple[float, float, float],
+    hinge: tuple[float, float, float],
+    evidence: float,
 ) -> Fit:
     """Take the hinge where it explains clearly more than either straight line, else the better of the two."""
     flat, rising, bent = scatters
@@ -168,8 +176,8 @@ def _judge(
     least = min(flat, rising, bent)
     variance = (least + PRIOR_WEIGHT * PRIOR_VARIANCE) / (everything.weight + PRIOR_WEIGHT)
     lowest, highest = bins[0].at / bins[0].weight, bins[-1].at / bins[-1].weight
-    need = EVIDENCE * variance
-    if bent + need < flat and bent + need / 8 < rising:
+    need = evidence * variance
+    if bent + need < flat and bent + DIRECTION * variance < rising:
         shape = Shape.KNEE
     elif abs(flat - rising) < need:
         shape = Shape.UNKNOWN
@@ -180,4 +188,6 @@ def _judge(
         service = everything.mean - sum(held.at for held in bins) / everything.weight + lowest
     if shape is Shape.UNKNOWN and len(bins) == 1:
         knee, service = highest, everything.mean
+    if shape is not Shape.KNEE:
+        error = 1 / everything.weight
     return Fit(shape, service, knee, math.sqrt(variance * error), variance, lowest, highest)

@@ -81,9 +81,9 @@ class Work:
         factor = self._companies.get(company)
         return held.log(rows) + (factor.log if factor else 0.0)
 
-    def typical(self, log: float) -> float:
+    def typical(self, work: float) -> float:
         """Return the mean work of the latest calls, this one included."""
-        self._typical += (math.exp(log) - self._typical) * (1 - MEMORY)
+        self._typical += (work - self._typical) * (1 - MEMORY)
         return self._typical
 
     def known(self, form: str, rows: int) -> bool:
@@ -93,7 +93,7 @@ class Work:
         self._heard[key] = times + 1
         return times >= KNOWN
 
-    def learn(self, company: Company, form: str, rows: int, surplus: float) -> None:
+    def learn(self, form: str, rows: int, surplus: float) -> None:
         """Hear how much longer than expected a call took, in logs, when all others took what was expected."""
         surplus = min(max(surplus, -LONGEST_LOG), LONGEST_LOG)
         held = self._forms[form]

@@ -77,7 +77,8 @@ class Ask:
 class Spent(NamedTuple):
     """What became of some units of a lease: unused where `charged` is False.
 
-    `sent` and `replied` are readings of the common wall clock, `skew` what the process knew of the server's.
+    `sent` and `replied` are readings of the common wall clock, `skew` what the process knew of the server's. `at_s` is
+    the reset that the call's own reply states, on the server's clock: it tells in which period the call was counted.
     """
 
     lease: str
@@ -86,6 +87,7 @@ class Spent(NamedTuple):
     replied: float
     skew: Skew
     charged: bool = True
+    at_s: float | None = None
 
 
 class Heard(NamedTuple):
@@ -165,7 +167,11 @@ class WindowState:
         if held > units:
             self._leases[spent.lease] = (held - units, rest[0], rest[1], rest[2], rest[3])
         if units and spent.charged:
-            self._charge(rule, units, spent.sent + spent.skew.lo, spent.replied + spent.skew.hi, spent.replied)
+            places = _places(rule, spent.sent + spent.skew.lo, spent.replied + spent.skew.hi)
+            stated = _stated_place(rule, spent.at_s)
+            if stated is not None and stated in places:
+                places = range(stated, stated + 1)
+            self._charge(rule, units, places, spent.replied)
 
     def hear(self, rule: Rule, heard: Heard) -> None:
         """Correct the books by what a reply said: never downwards for what is left, for others may share it."""
@@ -277,10 +283,9 @@ class WindowState:
         first = bisect_right(self._frees, (now, 1 << 62))
         return self._freeing - sum(units for _, units in self._frees[:first]), first
 
-    def _charge(self, rule: Rule, units: int, first: float, last: float, replied: float) -> None:
-        """Charge units that were counted between two instants of the server's clock."""
+    def _charge(self, rule: Rule, units: int, places: range, replied: float) -> None:
+        """Charge units to all the periods of the server's clock that it may have counted them in."""
         if rule.kind != "errors":
-            places = _places(rule, first, last)
             if places[-1] not in self._used:
                 self._used = {place: used for place, used in self._used.items() if place > places[-1] - 3}
                 self._others = {place: used for place, used in self._others.items() if place > places[-1] - 3}
@@ -302,7 +307,7 @@ class WindowState:
     def _settle_expired(self, rule: Rule, now: float) -> None:
         for name in [name for name, lease in self._leases.items() if lease[2] <= now]:
             held, since, until, lo, hi = self._leases.pop(name)
-            self._charge(rule, held, since + lo, until + hi, until)
+            self._charge(rule, held, _places(rule, since + lo, until + hi), until)
 
 
 def _places(rule: Rule, first: float, last: float) -> range:
@@ -312,9 +317,15 @@ def _places(rule: Rule, first: float, last: float) -> range:
 
 def _place_of(rule: Rule, heard: Heard) -> int | None:
     """Tell the period that a reply speaks of, None where that is not certain."""
-    if heard.at_s is not None and heard.at_s % rule.period_s == 0.0:
-        return math.floor(heard.at_s / rule.period_s) - 1
-    if rule.kind != "fixed":
-        return None
+    stated = _stated_place(rule, heard.at_s)
+    if stated is not None or rule.kind != "fixed":
+        return stated
     places = _places(rule, heard.sent + heard.skew.lo, heard.replied + heard.skew.hi)
     return places[0] if len(places) == 1 else None
+
+
+def _stated_place(rule: Rule, reset_at_s: float | None) -> int | None:
+    """Tell the period that ends with a stated reset, None where that is not a whole number of periods."""
+    if reset_at_s is None or reset_at_s % rule.period_s != 0.0:
+        return None
+    return math.floor(reset_at_s / rule.period_s) - 1

@@ -7,11 +7,8 @@ from pathlib import Path
 
 from saasload.model import Call, Company, Note, Outcomes, RowStatus, Trip, all_rows
 from saasload.run.commit import GroupCommit
-from saasload.run.journal import Entry, Journal, Sending, Settled, unpack_notes, unpack_rows
+from saasload.run.journal import LOOK_UP, Entry, Journal, Sending, Settled, unpack_notes, unpack_rows
 from saasload.run.tables import ACCEPTED, CALLS, TableWriter
-
-LOOK_UP = "look-up"
-"""The form of a call that reads rows in doubt back."""
 
 CRASHED = Note("crash", "the process ended while the call was on the wire")
 _NAMES = {int(status): status.name.lower() for status in RowStatus}
@@ -68,11 +65,9 @@ class Book:
     def replay(self) -> None:
         """Take over what earlier processes of this run have written; a call without an answer leaves rows in doubt."""
         statuses = self.statuses
-        calls: Counter[Company] = Counter()
         plain: Counter[tuple[Company, int]] = Counter()
         for entry in self._journal.replay():
             company, form, row, _, outcome, _, notes = entry
-            calls[company] += 1
             if row is not None and outcome and notes is None and not statuses[row]:
                 # A million calls of one row each are a million turns of this loop.
                 statuses[row] = outcome
@@ -82,9 +77,9 @@ class Book:
         for (company, code), count in plain.items():
             self.counts[RowStatus(code)] += count
             self.companies[company].outcomes[RowStatus(code)] += count
-        for company, count in calls.items():
+        for company, count in self._journal.count_calls().items():
             self.companies[company].calls += count
-        self.calls = calls.total()
+            self.calls += count
 
     def refused_here(self, company: Company, outcomes: Outcomes) -> None:
         """Keep the outcomes of rows that were not sent since they cannot be.

@@ -52,7 +52,8 @@ def make_run_folder(runs: Path, run: str) -> Path:
     folder = runs / run
     try:
         runs.mkdir(parents=True, exist_ok=True)
-        folder.mkdir()
+        # A folder without a journal is a start that was cut off: nothing was sent, and its name is free.
+        folder.mkdir(exist_ok=not (folder / JOURNAL).exists())
         probe = folder / ".probe"
         probe.write_bytes(b"")
         probe.unlink()

@@ -21,6 +21,12 @@ from saasload.model import Company, Note, Outcomes
 VERSION = 1
 FILE = "journal.db"
 
+LOOK_UP = "look-up"
+"""The form of a call that reads rows in doubt back."""
+
+CARRIED = "carried"
+"""The form of what is no call: outcomes taken over when the source was changed."""
+
 _NOTHING = 0
 """The outcome of a call of which nothing was executed: its rows are as unsent as before."""
 MIXED = -1
@@ -48,10 +54,19 @@ create table calls (
 );
 """
 
-_SENDING = (
-    "insert into calls (no, company, form, sent_ms, bytes, attempt, count, row, rows) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_SENDING = """insert into calls (no, company, form, sent_ms, bytes, attempt, count, row, rows)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_FACT = "insert or replace into facts values (?, ?)"
 _SETTLED = "update calls set status=?, ms=?, note=?, outcome=?, outcomes=?, ids=?, notes=? where no=?"
+
+_REPLAY = "select company, form, row, rows, outcome, outcomes, notes from calls where no > ? order by no"
+_SINGLE_ROWS = """select row, company, outcome, coalesce(ids, '') from calls
+where no > ? and rows is null and outcome between 1 and 3 and form != ?"""
+_MANY_ROWS = """select company, count, row, rows, outcome, outcomes, ids from calls
+where no > ? and outcome != 0 and (rows is not null or form = ?) order by no"""
+_TRIPS = """select sent_ms, company, form, count, bytes, status, attempt, ms, note from calls
+where form != ? order by no"""
+_COUNTS = "select company, count(*) from calls where no > ? and form != ? group by company"
 
 _codec = pa.Codec("zstd", compression_level=1)
 
@@ -103,9 +118,10 @@ class Journal:
         """Use `create_journal` or `open_journal`."""
         self._path = path
         self._connection = connection
+        self._after = int(str(self.facts().get("source_after", 0)))
 
-    def write(self, records: Sequence[Sending | Settled]) -> None:
-        """Write records in order and make them durable, in one commit. Raises RunFolderError where that fails."""
+    def write(self, records: Sequence[Sending | Settled], facts: Mapping[str, object] | None = None) -> None:
+        """Write records, and facts about the run, durably and in one commit. Raises RunFolderError where that fails."""
         sending = [_sending_values(record) for record in records if isinstance(record, Sending)]
         settled = [_settled_values(record) for record in records if isinstance(record, Settled)]
         try:
@@ -113,6 +129,8 @@ class Journal:
             try:
                 self._connection.executemany(_SENDING, sending)
                 self._connection.executemany(_SETTLED, settled)
+                if facts:
+                    self._connection.executemany(_FACT, _fact_values(facts))
                 self._connection.execute("commit")
             except BaseException:
                 if self._connection.in_transaction:
@@ -123,11 +141,7 @@ class Journal:
 
     def state(self, facts: Mapping[str, object]) -> None:
         """Keep facts about the run, by name, over what was kept before."""
-        values = [(name, orjson.dumps(value).decode()) for name, value in facts.items()]
-        try:
-            self._connection.executemany("insert or replace into facts values (?, ?)", values)
-        except sqlite3.Error as error:
-            raise _failed(self._path, error) from error
+        self.write([], facts)
 
     def facts(self) -> dict[str, object]:
         """Tell what was kept about the run."""
@@ -138,24 +152,17 @@ class Journal:
 
     def replay(self) -> Iterator[Entry]:
         """Tell what every call came to, in the order they left."""
-        columns = "company, form, row, rows, outcome, outcomes, notes"
-        yield from map(Entry._make, self._select(f"select {columns} from calls order by no"))
+        yield from map(Entry._make, self._select(_REPLAY, self._after))
 
     def single_rows(self) -> Iterator[Sequence[Sequence[object]]]:
         """Tell the accepted rows that had a call of their own, some thousands at a time, in columns."""
-        found = self._connection.execute(
-            "select row, company, outcome, coalesce(ids, '') from calls "
-            "where rows is null and outcome between 1 and 3 and form != 'look-up'"
-        )
+        found = self._connection.execute(_SINGLE_ROWS, (self._after, LOOK_UP))
         while chunk := found.fetchmany(CHUNK):
             yield list(zip(*chunk, strict=True))
 
     def many_rows(self) -> Iterator[tuple[Company, Sequence[int], bytes, Sequence[str]]]:
         """Tell the outcomes of all other calls: company, rows, their statuses, and the target's ids."""
-        for company, count, row, packed, outcome, outcomes, ids in self._select(
-            "select company, count, row, rows, outcome, outcomes, ids from calls "
-            "where outcome != 0 and (rows is not null or form = 'look-up') order by no"
-        ):
+        for company, count, row, packed, outcome, outcomes, ids in self._select(_MANY_ROWS, self._after, LOOK_UP):
             statuses = outcomes if outcome == MIXED else bytes((outcome,)) * count
             if packed is None:
                 yield company, (row,), statuses, (ids or "",)
@@ -163,19 +170,42 @@ class Journal:
             names = [""] * count if ids is None else _unpack(ids).decode().split("\n")
             yield company, unpack_rows(packed), statuses, names
 
+    def ids(self) -> dict[int, str]:
+        """Tell the target's id of every accepted row that has one."""
+        found = {row: name for rows, _, _, ids in self.single_rows() for row, name in zip(rows, ids, strict=True)}
+        for _, rows, _, names in self.many_rows():
+            found.update(zip(rows, names, strict=True))
+        return {int(str(row)): str(name) for row, name in found.items() if name}
+
     def trips(self) -> Iterator[Sequence[Sequence[object]]]:
-        """Tell every call, some thousands at a time: time in ms, company, form, rows, bytes, status, attempt, ms, note."""
-        found = self._connection.execute(
-            "select sent_ms, company, form, count, bytes, status, attempt, ms, note from calls order by no"
-        )
+        """Tell every call as a line of calls.parquet, some thousands at a time, in columns."""
+        found = self._connection.execute(_TRIPS, (CARRIED,))
         while chunk := found.fetchmany(CHUNK):
             yield list(zip(*chunk, strict=True))
 
-    def _select(self, query: str) -> Iterator[tuple[Any, ...]]:
+    def _select(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         try:
-            yield from self._connection.execute(query)
+            yield from self._connection.execute(query, values)
         except sqlite3.Error as error:
             raise _failed(self._path, error) from error
+
+    def begin_source(self, spool: str, carried: Iterator[tuple[Company, Outcomes]]) -> None:
+        """Go over to another source, and to row numbers of its own, in one step.
+
+        Outcomes of rows that are there still are `carried` over as calls of the form "carried"; what earlier calls
+        say of row numbers counts no more.
+        """
+        after = self.last_call()
+        records: list[Sending | Settled] = []
+        for number, (company, outcomes) in enumerate(carried, after + 1):
+            records.append(Sending(number, company, CARRIED, 0, 0, 1, outcomes.rows))
+            records.append(Settled(number, 0, 0.0, "", outcomes))
+        self.write(records, {"source_after": after, "spool": spool})
+        self._after = after
+
+    def count_calls(self) -> Mapping[Company, int]:
+        """Count the calls that left, by company."""
+        return {Company(company): count for company, count in self._select(_COUNTS, self._after, CARRIED)}
 
     def last_call(self) -> int:
         """Tell the number of the last call, 0 where none ever left."""
@@ -187,15 +217,23 @@ class Journal:
         self._connection.close()
 
 
-def create_journal(folder: Path) -> Journal:
-    """Make a run's journal, durable against power loss (WAL, synchronous=FULL)."""
-    path = folder / FILE
+def create_journal(folder: Path, facts: Mapping[str, object]) -> Journal:
+    """Make a run's journal, durable against power loss (WAL, synchronous=FULL), with what is known at the start.
+
+    It has its name only when it is whole: a folder without it is a run of which nothing has begun.
+    """
+    path, part = folder / FILE, folder / (FILE + ".part")
     try:
-        connection = _connect(path)
-        connection.executescript(f"begin; {_SCHEMA} pragma user_version = {VERSION}; commit;")
-    except sqlite3.Error as error:
+        part.unlink(missing_ok=True)
+        connection = sqlite3.connect(part, isolation_level=None)
+        connection.executescript(f"begin; {_SCHEMA} pragma user_version = {VERSION};")
+        connection.executemany(_FACT, _fact_values(facts))
+        connection.execute("commit")
+        connection.close()
+        part.replace(path)
+        return Journal(path, _connect(path))
+    except (sqlite3.Error, OSError) as error:
         raise _failed(path, error) from error
-    return Journal(path, connection)
 
 
 def open_journal(folder: Path) -> Journal:
@@ -239,6 +277,10 @@ def _sending_values(record: Sending) -> tuple[object, ...]:
     return (
         record.no, record.company, record.form, record.sent_ms, record.size, record.attempt, count, row, rows
     )  # fmt: skip
+
+
+def _fact_values(facts: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(name, orjson.dumps(value).decode()) for name, value in facts.items()]
 
 
 def _settled_values(record: Settled) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
 """Read rows back by their natural key: the question, the answer, and whether what is there is what was sent."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from urllib.parse import quote
@@ -80,22 +80,15 @@ def _same(sent: Plain, there: object, spec: FieldSpec) -> bool:
     """Compare as the platform stores: text without its padding, numbers by value, dates by day."""
     if there is None:
         return sent == ""
-    match spec.type:
-        case "bool":
-            return str(there).lower() in ({"true", "1"} if sent else {"false", "0"})
-        case "integer" | "decimal":
-            try:
-                return Decimal(str(sent)) == Decimal(str(there))
-            except InvalidOperation:
-                return False
-        case "date":
-            return _moment(str(there))[:10] == str(sent)[:10]
-        case "datetime":
-            return _moment(str(there)) == str(sent)
-        case "guid":
-            return str(there).lower() == str(sent).lower()
-        case _:
-            return str(there).strip() == str(sent).strip()
+    plain = _PLAIN[spec.type]
+    return plain(str(sent)) == plain(str(there))
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
 
 
 def _moment(text: str) -> str:
@@ -111,3 +104,14 @@ def _moment(text: str) -> str:
         return (_EPOCH + timedelta(milliseconds=int(found.group(1)))).strftime("%Y-%m-%dT%H:%M:%S")
     except OverflowError:
         return text
+
+
+_PLAIN: Mapping[str, Callable[[str], object]] = {
+    "text": str.strip,
+    "integer": _number,
+    "decimal": _number,
+    "date": lambda text: _moment(text)[:10],
+    "datetime": _moment,
+    "bool": lambda text: text.lower() in {"true", "1"},
+    "guid": str.lower,
+}

@@ -110,10 +110,10 @@ def _converted(array: Any, convert: Callable[[Any], _Converted]) -> _Converted:
     try:
         return convert(array)
     except pa.ArrowNotImplementedError:
-        return _misfit(array, "")
+        return _misfit(array)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         if len(array) == 1:
-            return _Converted([None], True, [0], array)
+            return _Converted([None], absent=True, misfits=[0])
         middle = len(array) // 2
         left, right = _converted(array[:middle], convert), _converted(array[middle:], convert)
         misfits = [*left.misfits, *(middle + place for place in right.misfits)]
@@ -133,7 +133,7 @@ def _is_text(array: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _misfit(array: Any, _wanted: str) -> _Converted:
+def _misfit(array: Any) -> _Converted:
     """Refuse every value there is, for a column whose type cannot become the field's."""
     present = pc.is_valid(array).to_pylist()
     return _Converted([None] * len(array), absent=True, misfits=[place for place, there in enumerate(present) if there])
@@ -163,7 +163,7 @@ def _as_text(array: Any) -> _Converted:
         return _as_decimal(array)
     if pa.types.is_boolean(array.type) or pa.types.is_integer(array.type) or pa.types.is_date(array.type):
         return _listed(pc.cast(array, pa.string()))
-    return _misfit(array, "text")
+    return _misfit(array)
 
 
 def _as_integer(array: Any) -> _Converted:
@@ -176,7 +176,7 @@ def _as_integer(array: Any) -> _Converted:
         whole = pc.fill_null(pc.equal(array, pc.floor(array)), fill_value=False)
         misfits = _places(pc.and_(pc.invert(whole), pc.is_valid(array)))
         return _listed(pc.cast(pc.if_else(whole, array, None), pa.int64()), misfits)
-    return _misfit(array, "integer")
+    return _misfit(array)
 
 
 def decimal_text(value: Decimal) -> str:
@@ -210,7 +210,7 @@ def _as_decimal(array: Any) -> _Converted:
             if text is not None and not finite:
                 misfits.append(place)
         return _Converted(values, array.null_count > 0 or bool(misfits), misfits, array)
-    return _misfit(array, "decimal")
+    return _misfit(array)
 
 
 # The years that the platforms' own calendars have.
@@ -222,7 +222,7 @@ def _as_date(array: Any) -> _Converted:
         return _listed(*_matching(pc.strftime(array, format="%Y-%m-%d"), f"^{_DAY}$"))
     if _is_text(array):
         return _parsed(array, f"^{_DAY}$", pa.date32())
-    return _misfit(array, "date")
+    return _misfit(array)
 
 
 def _as_datetime(array: Any) -> _Converted:
@@ -236,7 +236,7 @@ def _as_datetime(array: Any) -> _Converted:
         return _listed(*_matching(texts, f"^{_DAY}T"))
     if _is_text(array):
         return _parsed(array, rf"^{_DAY}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,3}})?$", pa.timestamp("ms"))
-    return _misfit(array, "datetime")
+    return _misfit(array)
 
 
 def _parsed(array: Any, pattern: str, kind: Any) -> _Converted:
@@ -271,12 +271,12 @@ def _as_bool(array: Any) -> _Converted:
             if known is None and value not in (None, ""):
                 misfits.append(place)
         return _Converted(values, None in values, misfits, array)
-    return _misfit(array, "bool")
+    return _misfit(array)
 
 
 def _as_guid(array: Any) -> _Converted:
     if not _is_text(array):
-        return _misfit(array, "guid")
+        return _misfit(array)
     array, misfits = _matching(array, r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$")
     return _listed(pc.utf8_lower(array), misfits)
 

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from saasload.model import Call, Company, Fragments, Outcomes, Reply, Request
+from saasload.model import ROW_COLUMN, Call, Company, Fragments, Outcomes, Reply, Request
 from saasload.profile import EntitySpec, Mode, PlatformProfile, load_profile
-from saasload.verdict import Again, CloseCompany, Settle, Split, StopRun, Verdict, on_reply
+from saasload.verdict import Again, CloseCompany, Drop, Settle, Split, StopRun, Verdict, on_reply
 from saasload.wire import FORMATS, wire_format
 from saasload.wire.cut import cut
-from saasload.wire.render import ROW_COLUMN, render
+from saasload.wire.render import render
 
 HERE = Path(__file__).parent
 COMPANY = Company("1001")
@@ -78,7 +78,7 @@ def done(verdict: Verdict) -> dict[str, Any]:
             return {"do": what, "outcomes": told(outcomes), **wait}
         case Again(note, asked, _):
             return {"do": what, "reason": note.reason, "message": note.message, "retry_after": asked}
-        case Split(note) | CloseCompany(note):
+        case Split(note) | CloseCompany(note) | Drop(note):
             return {"do": what, "reason": note.reason, "message": note.message}
         case StopRun(note, reason):
             return {"do": what, "reason": note.reason, "message": reason}

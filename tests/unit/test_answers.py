@@ -72,7 +72,8 @@ def test_the_lists_are_the_profiles() -> None:
         (500, "", RowStatus.IN_DOUBT, "unclear-answer"),
         (408, "", RowStatus.IN_DOUBT, "unclear-answer"),
         (200, "odd", RowStatus.IN_DOUBT, "unclear-answer"),
-        (403, "Forbidden", RowStatus.REJECTED, "refused"),
+        (403, "Forbidden", RowStatus.NOT_ATTEMPTED, "not-executed"),
+        (401, "Expired", RowStatus.NOT_ATTEMPTED, "not-executed"),
         (413, "", RowStatus.REJECTED, "refused"),
     ],
 )
@@ -136,10 +137,11 @@ def test_a_reason_header_says_more_than_an_empty_body() -> None:
 
 
 def test_the_first_known_text_gives_the_reason() -> None:
-    """In the order of the profile."""
+    """In the order of the profile, and in whatever case the target writes it."""
     answers = Answers(
         business_errors=(BusinessError(text="aaa", reason="one"), BusinessError(text="aaab", reason="two"))
     )
 
     assert answers.business("xxaaab") == "one"
-    assert answers.business("AAA") is None
+    assert answers.business("AAA") == "one"
+    assert answers.business("aa") is None

@@ -63,7 +63,7 @@ def test_a_profile_file_is_loaded_by_its_path(tmp_path: Path) -> None:
     [
         ('name = "own"', "", "name: field required"),
         ('name = "own"', 'name = "own"\nnme = 1', "nme: extra inputs are not permitted"),
-        ('key = "Code"', 'key = "Cod"', "entities.Account: key cod is not one of the fields"),
+        ('key = "Code"', 'key = "Cod"', "entities.Account: key Cod is not one of the fields"),
         ('["insert"]', '["insert", "xml"]', "entities.Account: mode xml is listed in modes but has no [xml] table"),
         ('["insert"]', "[]", "entities.Account.modes: "),
         ('["insert"]', '["post"]', "entities.Account.modes.0: input should be 'insert', 'batch' or 'xml'"),

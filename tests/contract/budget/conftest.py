@@ -30,9 +30,8 @@ class RedisServer:
     def start(self) -> None:
         """Start it, and wait until it listens."""
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder), "--save", ""]
-        self._process = subprocess.Popen(
-            ["redis-server", *options, "--requirepass", "secret"], stdout=subprocess.PIPE, text=True
-        )
+        command = [shutil.which("redis-server") or "", *options, "--requirepass", "secret"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if "Ready to accept connections" in line:
@@ -41,8 +40,9 @@ class RedisServer:
 
     def stop(self) -> None:
         """Stop it as an accident would: what it kept is gone."""
-        self._process.send_signal(signal.SIGKILL)
-        self._process.communicate()
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -79,8 +79,5 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
             return only
 
         return same
-    if request.param == "sqlite":
-        where = str(tmp_path)
-    else:
-        where = request.getfixturevalue("redis_server").url
+    where = str(tmp_path) if request.param == "sqlite" else request.getfixturevalue("redis_server").url
     return lambda: open_store(where, tmp_path.name)

@@ -29,34 +29,24 @@ def load(platform: Platform, rule: Rule, seed: int, *, clients: int, lanes: int,
     )
 
 
-@given(
-    seeds,
-    st.sampled_from([("sliding", False), ("sliding", True), ("fixed", True)]),
-    st.integers(1, 4),
-    st.integers(1, 3),
-    st.integers(1, 12),
-    st.sampled_from([1.0, 20.0, 60.0]),
-    st.floats(-1000.0, 1000.0),
-    st.booleans(),
-)
-@settings(max_examples=150, deadline=None)
-def test_no_window_is_ever_exceeded(
-    seed: int,
-    kinds: tuple[str, bool],
-    clients: int,
-    lanes: int,
-    units: int,
-    period_s: float,
-    ahead_s: float,
-    headers: bool,
-) -> None:
-    """One to four clients, sliding windows and such on the clock, with headers that prove it and without."""
-    kind, by_clock = kinds
-    rule = Rule("minute", "company", kind, units, period_s)  # type: ignore[arg-type] # one of the kinds
-    platform = Platform(rule, by_clock=by_clock, ahead_s=ahead_s, headers=headers)
+@st.composite
+def matches(draw: st.DrawFn) -> tuple[Rule, Platform]:
+    """A rule with a platform that it holds for: a sliding one holds on the clock too."""
+    kind, by_clock = draw(st.sampled_from([("sliding", False), ("sliding", True), ("fixed", True)]))
+    period_s = draw(st.sampled_from([1.0, 20.0, 60.0]))
+    rule = Rule("minute", "company", kind, draw(st.integers(1, 12)), period_s)
+    ahead_s = draw(st.floats(-1000.0, 1000.0))
+    return rule, Platform(rule, by_clock=by_clock, ahead_s=ahead_s, headers=draw(st.booleans()))
 
-    world = load(platform, rule, seed, clients=clients, lanes=lanes, longest_s=1.5 * period_s)
-    world.run(12 * period_s)
+
+@given(seeds, matches(), st.integers(1, 4), st.integers(1, 3))
+@settings(max_examples=100, deadline=None)
+def test_no_window_is_ever_exceeded(seed: int, match: tuple[Rule, Platform], clients: int, lanes: int) -> None:
+    """One to four clients, sliding windows and such on the clock, with headers that prove it and without."""
+    rule, platform = match
+
+    world = load(platform, rule, seed, clients=clients, lanes=lanes, longest_s=1.5 * rule.period_s)
+    world.run(8 * rule.period_s)
 
     assert platform.refused == 0
     assert platform.accepted > 0
@@ -103,11 +93,9 @@ def test_a_client_that_dies_takes_nothing_from_the_limit_and_gives_its_place_bac
     world = load(platform, rule, seed, clients=3, lanes=2, longest_s=5.0)
     world.die_at = world.now + die_at
     world.run(1200.0)
-    before = platform.accepted
-    world.now += 0.0
 
     assert platform.refused == 0
-    assert before >= 10 * (1200 - die_at - 200) / 65
+    assert platform.accepted >= 10 * (1200 - 200) / 65
 
 
 @pytest.mark.parametrize("clients", [1, 2, 4])
@@ -122,7 +110,7 @@ def test_throughput_is_near_the_limits_own_ceiling(
     platform = Platform(rule, by_clock=by_clock, ahead_s=0.37)
 
     world = World(platform, [rule], clients, 4, random.Random(1), lambda rng: rng.uniform(*latency))
-    world.run(3600.0)
+    world.run(1800.0)
 
     assert platform.refused == 0
-    assert platform.accepted >= least * 3600
+    assert platform.accepted >= least * 1800

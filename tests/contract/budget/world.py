@@ -133,9 +133,7 @@ class World:
         allowed, headers = self.platform.count(self.now, units)
         self._at(back, lambda: self._reply(budget, ticket, number, headers, allowed))
 
-    def _reply(
-        self, budget: SharedBudget, ticket: Ticket, number: int, headers: dict[str, str], allowed: bool
-    ) -> None:
+    def _reply(self, budget: SharedBudget, ticket: Ticket, number: int, headers: dict[str, str], allowed: bool) -> None:
         if number == 0 and self.now >= self.die_at:
             return
         facts = read_limits(headers, SPEC, self.now)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from saasload.model import Call, Company, Fragments, Outcomes, Reply
+from saasload.model import ROW_COLUMN, Call, Company, Fragments, Outcomes, Reply
 from saasload.profile import (
     Answers,
     BatchSpec,
@@ -20,7 +20,7 @@ from saasload.profile import (
 )
 from saasload.wire import WireFormat, wire_format
 from saasload.wire.cut import cut
-from saasload.wire.render import ROW_COLUMN, render
+from saasload.wire.render import render
 
 COMPANY = Company("1001")
 MODES: tuple[Mode, ...] = ("insert", "batch", "xml")

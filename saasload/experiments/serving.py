@@ -4,6 +4,7 @@ import heapq
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from saasload.experiments.calls import Calls
 from saasload.experiments.fit import Floats
@@ -21,12 +22,27 @@ class Served:
     busy: Floats
     waiting: Floats
 
+    def where(self, mask: NDArray[np.bool_]) -> "Served":
+        """Keep some."""
+        return Served(self.begin[mask], self.lasted[mask], self.busy[mask], self.waiting[mask])
+
 
 def most_at_once(calls: Calls) -> int:
     """Return how many calls were on the wire at once at most."""
     steps = np.concatenate([np.ones(len(calls)), -np.ones(len(calls))])
-    order = np.lexsort((steps, np.concatenate([calls.begin, calls.end - LEAST_S])))
+    # a call follows the answer it waited for, though its start is cut to the millisecond before it
+    order = np.lexsort((steps, np.concatenate([calls.begin, calls.end - 4 * LEAST_S])))
     return int(np.cumsum(steps[order]).max())
+
+
+def in_known_order(calls: Calls) -> NDArray[np.bool_]:
+    """Say which calls came alone: of those that came in one millisecond nobody knows the order they queued in.
+
+    Where most came together all are taken, in the order they were answered.
+    """
+    gap = np.diff(calls.begin) > 2 * LEAST_S
+    alone = np.concatenate([[True], gap]) & np.concatenate([gap, [True]])
+    return alone if alone.mean() >= 0.5 else np.ones(len(calls), dtype=np.bool_)
 
 
 def serve(calls: Calls, places: int) -> Served:

@@ -1,0 +1,89 @@
+"""Real processes that share one budget against a real mock: nothing is refused, and hardly anything is given away."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import NO_REDIS
+
+WORKER = Path(__file__).parent / "worker.py"
+SCENARIO = """
+companies = 2
+[limits]
+calls_per_minute = 60
+[latency]
+slots = 100
+per_company = 100
+read_s = 1.0
+"""
+SCALE = 20.0
+WINDOWS = 4
+LASTS_S = (WINDOWS + 0.2) * 60.0 / SCALE
+
+
+def _load(folder: Path, processes: int, **told: object) -> list[dict[str, Any]]:
+    """Let so many loaders send for a while; return what each says."""
+    (folder / "limited.toml").write_text(SCENARIO)
+    mock = [sys.executable, "-m", "mock_server", "--port", "0", "--announce", "--die-with-stdin", "--time-scale"]
+    mock += [str(SCALE), "--scenario", str(folder / "limited.toml")]
+    with subprocess.Popen(mock, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        words = json.dumps({"url": url, "scale": SCALE, "companies": [1001, 1002], "lanes": 3} | told)
+        command = [sys.executable, str(WORKER), words]
+        loaders = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for _ in range(processes)
+        ]
+        for loader in loaders:
+            assert loader.stdout is not None
+            assert loader.stdout.readline() == "ready\n"
+        for loader in loaders:
+            assert loader.stdin is not None
+            loader.stdin.write("go\n")
+            loader.stdin.flush()
+        said = [json.loads(loader.communicate(timeout=60)[0].splitlines()[-1]) for loader in loaders]
+        assert server.stdin is not None
+        server.stdin.close()
+    return said
+
+
+@pytest.fixture(scope="module")
+def loads(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """What four processes say of each store; both loads run at the same time."""
+    places = {"sqlite": str(tmp_path_factory.mktemp("budgets"))}
+    if shutil.which("redis-server"):
+        places["redis"] = request.getfixturevalue("redis_server").url
+    with ThreadPoolExecutor() as pool:
+        begun = {
+            name: pool.submit(_load, tmp_path_factory.mktemp(name), 4, budget=where, kind="fixed", lasts_s=LASTS_S)
+            for name, where in places.items()
+        }
+    return {name: load.result() for name, load in begun.items()}
+
+
+@pytest.mark.parametrize("budget", ["sqlite", "redis"])
+def test_four_processes_use_all_of_a_minute_limit_and_no_more(
+    budget: str, loads: dict[str, list[dict[str, Any]]]
+) -> None:
+    """60 calls a minute and company: each whole minute of the clock holds 60 of them, within 3 %."""
+    if budget not in loads:
+        pytest.skip(NO_REDIS)
+    said = loads[budget]
+
+    assert sum(one["refused"] for one in said) == 0
+    assert all(one["accepted"] > 0 for one in said)
+    minutes = sum((Counter(one["minutes"]) for one in said), Counter[str]())
+    for company in ("1001", "1002"):
+        counted = [minutes[key] for key in sorted(minutes) if key.startswith(company)]
+        whole = counted[1:-1]  # the load begins and ends within a minute
+        assert len(whole) >= WINDOWS - 2
+        assert max(counted) <= 60
+        assert sum(whole) >= 0.97 * 60 * len(whole)
