@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from mock_server.scenario import ScenarioError, load_scenario, scenario_names
 from mock_server.serve import Options, ServeError, serve
@@ -19,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             scenario = scenario.model_copy(update={"seed": options.seed})
         how = Options(
             host=options.host, port=options.port, time_scale=options.time_scale, allow_remote=options.allow_remote,
-            announce=options.announce, die_with_stdin=options.die_with_stdin,
+            announce=options.announce, die_with_stdin=options.die_with_stdin, db=options.db,
         )  # fmt: skip
         serve(scenario, how)
     except (ScenarioError, ServeError) as error:
@@ -36,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scenario", default="default", metavar="NAME|FILE", help=f"what to play: {names}, or a file")
     parser.add_argument("--time-scale", type=_scale, default=1.0, metavar="X", help="mock seconds in a real one")
     parser.add_argument("--seed", type=int, help="another seed than the scenario's")
+    parser.add_argument("--db", type=Path, metavar="FILE", help="keep what is booked in this file over restarts")
     parser.add_argument("--allow-remote", action="store_true", help="allow an address other machines can reach")
     parser.add_argument("--announce", action="store_true", help="print one JSON line on stdout when it listens")
     parser.add_argument("--die-with-stdin", action="store_true", help="stop when standard input ends")

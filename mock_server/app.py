@@ -1,20 +1,16 @@
-"""The application: one request in, one reply out, in the order the platform works."""
+"""The application: ASGI in, the right room behind it."""
 
-import re
-import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from email.utils import formatdate
-from functools import lru_cache, partial
 from typing import Any
 
-from mock_server import batch, rest, xml_upload
-from mock_server.admin import admin_app
+from mock_server.admin import admin_app, is_admin
 from mock_server.clock import DEFAULT_EPOCH_S, Clock
+from mock_server.exchange import Exchange
 from mock_server.faults import ConnectionDroppedError
-from mock_server.oauth import Door
-from mock_server.replies import HTML, Asked, Reply, Work, error
-from mock_server.routes import CURRENT, Route, route
-from mock_server.scenario import Endpoint, FaultSpec, Scenario
+from mock_server.replies import Reply
+from mock_server.scenario import Scenario
+from mock_server.store import Store
 from mock_server.world import World
 
 Message = MutableMapping[str, Any]
@@ -24,20 +20,22 @@ Send = Callable[[Message], Awaitable[None]]
 HANG_UP = "mock.hang_up"
 """Scope extension of our server: a function that closes the connection."""
 
-_MAINTENANCE = b"<!DOCTYPE html><html><body><h1>We are working on it</h1><p>Please come back later.</p></body></html>"
-_REFUSED = 429
-_HOST = re.compile(rb"[A-Za-z0-9.:_\[\]-]{1,255}")
-
 
 def create_app(
-    scenario: Scenario, *, time_scale: float = 1.0, epoch0_s: float = DEFAULT_EPOCH_S, clock: Clock | None = None
+    scenario: Scenario,
+    *,
+    time_scale: float = 1.0,
+    epoch0_s: float = DEFAULT_EPOCH_S,
+    clock: Clock | None = None,
+    store: Store | None = None,
 ) -> "MockApp":
     """Return the mock as an ASGI application.
 
     It needs no lifespan and starts no tasks. Time is the running loop's: `time_scale` mock seconds pass in a
-    second of it, from the date `epoch0_s`, or as a `clock` of yours says.
+    second of it, from the date `epoch0_s`, or as a `clock` of yours says. What is booked is kept in the `store`,
+    in memory where there is none.
     """
-    return MockApp(World(scenario, clock or Clock(scale=time_scale, epoch0_s=epoch0_s)))
+    return MockApp(World(scenario, clock or Clock(scale=time_scale, epoch0_s=epoch0_s), store))
 
 
 class MockApp:
@@ -47,8 +45,8 @@ class MockApp:
         """Serve a world."""
         self.world = world
         self._admin = admin_app(world)
-        self._door = Door(world.scenario.token)
-        self._fixed = (b"x-mock-time-scale", f"{world.clock.scale:g}".encode())
+        self._scale = 0.0
+        self._fixed = (b"x-mock-time-scale", b"")
         self._date_s = -1
         self._date = b""
 
@@ -57,14 +55,14 @@ class MockApp:
         if scope["type"] != "http":
             await self._other(scope, receive, send)
             return
-        if scope["path"].startswith("/_mock"):
+        if is_admin(scope["path"]):
             await self._admin(scope, receive, send)
             return
         world = self.world
         world.in_flight += 1
         world.in_flight_max = max(world.in_flight_max, world.in_flight)
         try:
-            await _Exchange(self, scope, receive, send).run()
+            await Exchange(world, scope, receive, send, self.head).run()
         except ConnectionDroppedError:
             hang_up = scope.get("extensions", {}).get(HANG_UP)
             if hang_up is None:
@@ -82,245 +80,17 @@ class MockApp:
             if message["type"] == "lifespan.shutdown":
                 return
 
-    def refuses(self, authorization: bytes) -> Reply | None:
-        """Return the refusal of who carries no token."""
-        return self._door.check(authorization)
-
     def head(self, reply: Reply) -> list[tuple[bytes, bytes]]:
         """Return all headers of a reply."""
-        second = int(self.world.clock.wall_s())
+        clock = self.world.clock
+        second = int(clock.wall_s())
         if second != self._date_s:
             self._date_s, self._date = second, formatdate(second, usegmt=True).encode()
+        if clock.scale != self._scale:
+            self._scale, self._fixed = clock.scale, (b"x-mock-time-scale", f"{clock.scale:g}".encode())
         headers = [(b"date", self._date), self._fixed, *reply.headers]
         if reply.status != 204:
             headers.append((b"content-length", b"%d" % len(reply.body)))
         if reply.body:
             headers.append((b"content-type", reply.content_type))
         return headers
-
-
-class _Exchange:
-    """One request on its way through."""
-
-    __slots__ = ("_app", "_at_s", "_base", "_company", "_endpoint", "_receive", "_resource", "_rows", "_scope",
-                 "_send", "_status", "_world")  # fmt: skip
-
-    def __init__(self, app: MockApp, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        self._app = app
-        self._world = app.world
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._company = CURRENT
-        self._endpoint: Endpoint = "read"
-        self._resource = ""
-        self._rows = 0
-        self._status = 0
-        self._at_s = app.world.clock.now_s()
-
-    async def run(self) -> None:
-        """Answer, and note what became of it."""
-        dropped = False
-        try:
-            reply = await self._answer()
-            self._status = reply.status
-            await self._reply(reply)
-        except ConnectionDroppedError:
-            dropped = True
-            self._status = 0
-            raise
-        except Exception:  # noqa: BLE001 - a mistake of the mock's own must not look like a fault of the scenario
-            self._world.internal_errors += 1
-            traceback.print_exc()
-            self._status = 500
-            await self._reply(error(500, "Internal error of the mock: see its stderr"))
-        finally:
-            self._note(dropped=dropped)
-
-    async def _answer(self) -> Reply:
-        scope, world = self._scope, self._world
-        headers = dict(scope["headers"])
-        body = await self._read_body(headers.get(b"content-length", b""))
-        if body is None:
-            reply = error(413, f"Too long: request (maximum {world.scenario.max_body_bytes} bytes)")
-            reply.headers.append((b"connection", b"close"))
-            return reply
-        query: bytes = scope["query_string"]
-        target = route(scope["path"])
-        if target.kind == "xml":
-            target = Route("xml", xml_upload.company_of(query) or CURRENT, resource="xml")
-        self._company, self._resource = target.company, target.resource
-        self._endpoint = _endpoint(target, scope["method"])
-        asked = Asked(
-            method=scope["method"],
-            query=query,
-            body=body,
-            base=_base(scope["scheme"], headers.get(b"host", b"")),
-            content_type=headers.get(b"content-type", b""),
-            prefer=headers.get(b"prefer", b"").lower(),
-        )
-        refused = self._app.refuses(headers.get(b"authorization", b""))
-        if refused is not None:
-            return refused
-        return await self._admit(target, asked)
-
-    async def _admit(self, target: Route, asked: Asked) -> Reply:
-        """Let a call in: the path, the company, its limits."""
-        world = self._world
-        if target.kind == "none":
-            return error(404, "Resource not found for the segment.")
-        if target.company == CURRENT:
-            return await self._carry_out(target, asked)
-        company = world.companies.get(target.company)
-        if company is None or not company.open:
-            return error(403, "Forbidden", reason="DivisionBlocked" if company else "NoDivisionAccess")
-        if world.not_before_s and self._at_s < world.not_before_s.get(target.company, 0.0):
-            world.tally(target.company).early += 1
-        limits = world.limits
-        if limits is None:
-            return await self._carry_out(target, asked)
-        wall_s = world.clock.wall_at(self._at_s)
-        verdict = limits.charge(target.company, target.resource, wall_s)
-        if not verdict.allowed:
-            self._told_to_wait(verdict.headers)
-            return Reply(_REFUSED, headers=verdict.headers)
-        reply = await self._carry_out(target, asked)
-        reply.headers += verdict.headers
-        limits.answered(target.company, target.resource, status=reply.status, wall_s=wall_s)
-        return reply
-
-    async def _carry_out(self, target: Route, asked: Asked) -> Reply:
-        """Meet the fault that is due, if any, and do the work."""
-        world = self._world
-        fault = world.faults.pick(target.company, self._endpoint) if world.scenario.faults else None
-        if fault is not None:
-            early = await self._instead(fault)
-            if early is not None:
-                return early
-        if target.kind == "batch":
-            work = batch.prepare(world, target, asked)
-        elif target.kind == "xml":
-            work = xml_upload.prepare(world, asked)
-        else:
-            work = rest.prepare(world, target, asked)
-        if isinstance(work, Reply):
-            return work
-        self._rows = work.rows + work.unchanged
-        if fault is None:
-            return await self._serve(work)
-        return await self._hit(fault, work)
-
-    async def _serve(self, work: Work) -> Reply:
-        world = self._world
-        if not world.latency.is_free(work.endpoint):
-            await world.latency.serve(
-                self._company, work.endpoint, rows=work.rows, unchanged=work.unchanged,
-                abandoned=partial(self._later, work),
-            )  # fmt: skip
-        world.ledger.settle(world.clock.now_s())
-        return work.apply()
-
-    def _later(self, work: Work, due_s: float) -> None:
-        self._world.ledger.later(due_s, work.apply)
-
-    async def _instead(self, fault: FaultSpec) -> Reply | None:
-        """Return what comes in place of the work, None where the work is done all the same."""
-        match fault.kind:
-            case "drop-before":
-                await self._world.clock.sleep(fault.hold_s)
-                raise ConnectionDroppedError
-            case "status":
-                headers = [] if fault.retry_after_s is None else [(b"retry-after", b"%d" % fault.retry_after_s)]
-                self._told_to_wait(headers)
-                if fault.status == _REFUSED:
-                    return Reply(_REFUSED, headers=headers)
-                reply = error(fault.status, "The service is not available for the moment.")
-                reply.headers += headers
-                return reply
-            case "html-200":
-                return Reply(200, _MAINTENANCE, HTML)
-            case "empty":
-                return Reply(200)
-            case _:
-                return None
-
-    async def _hit(self, fault: FaultSpec, work: Work) -> Reply:
-        """Do the work, and let it go wrong."""
-        clock = self._world.clock
-        match fault.kind:
-            case "late-commit":
-                self._later(work, self._at_s + fault.after_s)
-                await clock.sleep(fault.hold_s)
-                raise ConnectionDroppedError
-            case "slow":
-                await clock.sleep(fault.after_s)
-                return await self._serve(work)
-            case "cut":
-                await self._cut(await self._serve(work))
-                raise ConnectionDroppedError
-            case _:
-                await self._serve(work)
-                await clock.sleep(fault.hold_s)
-                raise ConnectionDroppedError
-
-    async def _cut(self, reply: Reply) -> None:
-        """Send the first half of a reply that promised more."""
-        await self._send({"type": "http.response.start", "status": reply.status, "headers": self._app.head(reply)})
-        half = reply.body[: len(reply.body) // 2]
-        await self._send({"type": "http.response.body", "body": half, "more_body": True})
-
-    async def _reply(self, reply: Reply) -> None:
-        await self._send({"type": "http.response.start", "status": reply.status, "headers": self._app.head(reply)})
-        body = b"" if self._scope["method"] == "HEAD" else reply.body
-        await self._send({"type": "http.response.body", "body": body})
-
-    async def _read_body(self, declared: bytes) -> bytes | None:
-        """Read the body, None where it is larger than allowed."""
-        cap = self._world.scenario.max_body_bytes
-        if declared and (not declared.isdigit() or len(declared) > 15 or int(declared) > cap):
-            return None
-        message = await self._receive()
-        body: bytes = message.get("body", b"")
-        if not message.get("more_body", False):
-            return body if len(body) <= cap else None
-        pieces, size = [body], len(body)
-        while message.get("more_body", False):
-            message = await self._receive()
-            pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-            if size > cap:
-                return None
-        return b"".join(pieces)
-
-    def _told_to_wait(self, headers: list[tuple[bytes, bytes]]) -> None:
-        for name, value in headers:
-            if name == b"retry-after":
-                self._world.not_before_s[self._company] = self._at_s + int(value)
-
-    def _note(self, *, dropped: bool) -> None:
-        world = self._world
-        tally = world.tally(self._company)
-        tally.calls += 1
-        tally.rows += self._rows
-        if dropped:
-            tally.dropped += 1
-        elif self._status == _REFUSED:
-            tally.refused += 1
-        elif self._status >= 400:
-            tally.errors += 1
-        took_s = world.clock.now_s() - self._at_s
-        world.calls.append((self._at_s, self._company, self._endpoint, self._rows, self._status, took_s))
-
-
-@lru_cache(maxsize=256)
-def _base(scheme: str, host: bytes) -> str:
-    """Return what addresses in replies begin with; a host that is no host is not repeated."""
-    return f"{scheme}://{host.decode()}" if _HOST.fullmatch(host) else f"{scheme}://mock"
-
-
-def _endpoint(target: Route, method: str) -> Endpoint:
-    if target.kind == "batch":
-        return "batch"
-    if target.kind == "xml":
-        return "xml"
-    return "read" if method in {"GET", "HEAD"} else "insert"

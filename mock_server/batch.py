@@ -1,4 +1,9 @@
-"""Batches: many requests in one call, each change set all or nothing."""
+"""Batches: many requests in one call, with change sets that hold together as the scenario says.
+
+`atomic-change-sets`: all of a change set or nothing, and one error part in its place; the next is tried.
+`half-applied`: what stands before the failing row stays booked, although the one error part looks the same; what
+comes after it in the batch is neither tried nor answered. `continue-on-error`: each row for itself, an answer each.
+"""
 
 from itertools import count
 
@@ -6,11 +11,13 @@ import orjson
 
 from mock_server.ledger import Book
 from mock_server.multipart import ChangeSet, MalformedError, Operation, boundary_of, read_batch
+from mock_server.reads import entity, read
 from mock_server.replies import Asked, Reply, Work, error, error_body
-from mock_server.rest import change, check_change, check_new, entity, read, small_json
-from mock_server.routes import Route, part_route
+from mock_server.rest import small_json
+from mock_server.routes import NOWHERE, Route, part_route
 from mock_server.rules import STREAM_ERROR, Refusal
 from mock_server.world import World
+from mock_server.writes import Draft, book_draft, carry_out_change, check_change, check_new
 
 _PHRASES = {
     200: "OK", 201: "Created", 204: "No Content", 400: "Bad Request", 403: "Forbidden", 404: "Not Found",
@@ -18,6 +25,9 @@ _PHRASES = {
 }  # fmt: skip
 _PART = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
 _JSON = "Content-Type: application/json;odata=verbose;charset=utf-8\r\n"
+
+_Plan = tuple[Book, Draft | int]
+"""What a change does: the row to book, or the number of the row that it changes."""
 
 
 def prepare(world: World, route: Route, asked: Asked) -> Reply | Work:
@@ -32,102 +42,144 @@ def prepare(world: World, route: Route, asked: Asked) -> Reply | Work:
     except MalformedError as failure:
         return error(400, f"{STREAM_ERROR} {failure}")
     rows = sum(len(part) for part in parts if isinstance(part, list))
-    return Work("batch", rows, 0, lambda: carry_out(world, route, asked, parts))
+    return Work("batch", rows, 0, lambda: _Batch(world, route, asked).carry_out(parts))
 
 
-def carry_out(world: World, route: Route, asked: Asked, parts: list[ChangeSet | Operation]) -> Reply:
-    """Commit each change set or none of it, answer each part, in their order."""
-    book = world.ledger.book(route.company)
-    name = f"{book.company:08x}-0000-4000-8000-{world.next_batch():012x}"
-    lines: list[str] = []
-    sets = count(1)
-    for part in parts:
-        lines.append(f"--batchresponse_{name}\r\n")
-        if isinstance(part, list):
-            boundary = f"changesetresponse_{name[:-12]}{next(sets):012x}"
-            lines.append(_change_set(world, book, part, base=asked.base, boundary=boundary))
+class _Batch:
+    """One batch on its way."""
+
+    def __init__(self, world: World, route: Route, asked: Asked) -> None:
+        self._world = world
+        self._route = route
+        self._asked = asked
+        self._base = asked.base
+        self._mode = world.scenario.batch
+        self._stopped = False
+        self._seen: Route = NOWHERE
+        self._book: Book | None = None
+
+    def carry_out(self, parts: list[ChangeSet | Operation]) -> Reply:
+        """Commit what may be committed, answer each part, in their order."""
+        name = f"{self._route.company:08x}-0000-4000-8000-{self._world.next_batch():012x}"
+        lines: list[str] = []
+        sets = count(1)
+        for part in parts:
+            lines.append(f"--batchresponse_{name}\r\n")
+            if isinstance(part, list):
+                boundary = f"changesetresponse_{name[:-12]}{next(sets):012x}"
+                lines.append(self._change_set(part, boundary))
+            else:
+                lines.append(self._single(part))
+            if self._stopped:
+                break
+        lines.append(f"--batchresponse_{name}--\r\n")
+        content_type = f"multipart/mixed; boundary=batchresponse_{name}".encode()
+        return Reply(202, "".join(lines).encode(), content_type, [(b"dataserviceversion", b"1.0;")])
+
+    def _change_set(self, operations: ChangeSet, boundary: str) -> str:
+        """Commit a change set and return its part, or the error part in its place."""
+        opening = f"--{boundary}\r\n{_PART}"
+        lines = [f"Content-Type: multipart/mixed; boundary={boundary}\r\n\r\n"]
+        if self._mode == "atomic-change-sets":
+            plans = self._check_all(operations)
+            if isinstance(plans, str):
+                return plans
+            lines += [f"{opening}{self._do(*pair)}" for pair in zip(operations, plans, strict=True)]
         else:
-            lines.append(_single(world, route, asked, part))
-    lines.append(f"--batchresponse_{name}--\r\n")
-    content_type = f"multipart/mixed; boundary=batchresponse_{name}".encode()
-    return Reply(202, "".join(lines).encode(), content_type, [(b"dataserviceversion", b"1.0;")])
+            for operation in operations:
+                plan = self._check(operation)
+                if not isinstance(plan, Refusal):
+                    lines.append(f"{opening}{self._do(operation, plan)}")
+                elif self._mode == "half-applied":
+                    self._stopped = True
+                    return f"{_PART}{_refused(operation, plan)}"
+                else:
+                    lines.append(f"{opening}{_refused(operation, plan)}")
+        lines.append(f"--{boundary}--\r\n")
+        return "".join(lines)
 
-
-def _change_set(world: World, book: Book, operations: ChangeSet, *, base: str, boundary: str) -> str:
-    """Commit a change set and return its part, or the error part in its place."""
-    plans = _check(world, book, operations)
-    if isinstance(plans, str):
+    def _check_all(self, operations: ChangeSet) -> list[_Plan] | str:
+        """Check all of a change set before any of it; return what to do, or the error part in its place."""
+        plans: list[_Plan] = []
+        codes: set[tuple[str, str]] = set()
+        for operation in operations:
+            plan = self._check(operation)
+            refusal = plan if isinstance(plan, Refusal) else self._twin(plan, codes) if len(operations) > 1 else None
+            if refusal is not None:
+                return f"{_PART}{_refused(operation, refusal)}"
+            plans.append(plan)  # type: ignore[arg-type] # no refusal
         return plans
-    opening = f"--{boundary}\r\n{_PART}"
-    lines = [f"Content-Type: multipart/mixed; boundary={boundary}\r\n\r\n"]
-    for (content_id, head, body), plan in zip(operations, plans, strict=True):
+
+    def _twin(self, plan: _Plan, codes: set[tuple[str, str]]) -> Refusal | None:
+        """Refuse a row whose code, or which itself, an earlier one of the change set has."""
+        book, what = plan
+        if isinstance(what, int):
+            key = ("", book.guid(what))
+        elif self._world.unique_code and what[0] and not (what[0].endswith("/") and len(book.entity.code) > 1):
+            key = (book.entity.set, what[0])
+        else:
+            return None
+        if key in codes:
+            return self._world.rules.exists("Code") if key[0] else Refusal(400, f"{STREAM_ERROR} Changed twice.")
+        codes.add(key)
+        return None
+
+    def _check(self, operation: Operation) -> _Plan | Refusal:
+        _, head, body = operation
+        here = self._route
+        route, _ = part_route(head.target, here.company, here.service)
+        if route.company != here.company:
+            return Refusal(404, "Resource not found.") if route.kind == "none" else Refusal(403, "Forbidden")
+        method, kind = head.method, route.kind
+        if method in route.entity.methods and not route.whole_pages and not route.lines:
+            book = self._book
+            if route is not self._seen or book is None:
+                book = self._book = self._world.ledger.book(route.company, route.entity)
+                self._seen = route
+            if kind == "set" and method == "POST":
+                draft = check_new(self._world, book, body)
+                return draft if draft.__class__ is Refusal else (book, draft)  # type: ignore[return-value]
+            if kind == "entity" and method in {"PUT", "DELETE"}:
+                number = check_change(self._world, book, key=route.key, method=method, body=body)
+                return number if isinstance(number, Refusal) else (book, number)
+        if method == "GET":
+            return Refusal(400, f"{STREAM_ERROR} A read stands outside of change sets.")
+        return Refusal(405, "Method not allowed.")
+
+    def _do(self, operation: Operation, plan: _Plan) -> str:
+        """Carry out one checked operation and return its answer."""
+        content_id, head, body = operation
+        book, what = plan
         named = f"Content-ID: {content_id.decode('latin-1')}\r\n" if content_id else ""
-        if isinstance(plan, Route):
-            done = change(world, plan, Asked(head.method, b"", body, base))
-            lines.append(f"{opening}{named}\r\n{_http(done.status, done.body.decode())}")
-            continue
-        code, row = plan
-        number = book.add(code or book.free_code(), row)
+        if what.__class__ is int:
+            carry_out_change(self._world, book, what, method=head.method, body=body)
+            return f"{named}\r\n{_http(204, '')}"
+        number = book_draft(self._world, book, what)  # type: ignore[arg-type] # the other half of the union
         if head.prefer:
-            lines.append(f"{opening}{named}\r\n{_preferred(book, number, base, head.prefer)}")
-            continue
-        text = small_json(book, number, base)
+            return f"{named}\r\n{_preferred(book, number, self._base, head.prefer)}"
+        text = small_json(book, number, self._base)
         size = len(text) if text.isascii() else len(text.encode())
-        lines.append(f"{opening}{named}\r\nHTTP/1.1 201 Created\r\n{_JSON}Content-Length: {size}\r\n\r\n{text}\r\n")
-    lines.append(f"--{boundary}--\r\n")
-    return "".join(lines)
+        return f"{named}\r\nHTTP/1.1 201 Created\r\n{_JSON}Content-Length: {size}\r\n\r\n{text}\r\n"
+
+    def _single(self, operation: Operation) -> str:
+        """Answer a request that stands outside of change sets: a read."""
+        _, head, _ = operation
+        here = self._route
+        target, query = part_route(head.target, here.company, here.service)
+        if head.method != "GET":
+            return f"{_PART}{_refused(operation, Refusal(400, f'{STREAM_ERROR} A write stands inside a change set.'))}"
+        if target.kind in {"none", "batch", "upload", "download", "authorize", "token"}:
+            done = error(404, "Resource not found.")
+        elif target.company not in {0, here.company}:
+            done = error(403, "Forbidden", reason="NoDivisionAccess")
+        else:
+            done = read(self._world, target, Asked("GET", query, b"", self._base))
+        return f"{_PART}{_named(operation)}\r\n{_http(done.status, done.body.decode())}"
 
 
-_Plan = tuple[str, bytes] | Route
-"""What a change does: a code and the row to book under it, or the row that it changes."""
-
-
-def _check(world: World, book: Book, operations: ChangeSet) -> list[_Plan] | str:
-    """Check all of a change set before any of it; return what to do, or the error part in its place."""
-    plans: list[_Plan] = []
-    codes: set[str] = set()
-    for operation in operations:
-        plan = _check_one(world, book, operation)
-        if isinstance(plan, tuple) and len(operations) > 1 and world.unique_code:
-            code = plan[0]
-            if code and code in codes:
-                plan = world.rules.exists("Code")
-            codes.add(code)
-        if isinstance(plan, Refusal):
-            text = error_body(plan.text, plan.language).decode()
-            return f"{_PART}{_named(operation)}\r\n{_http(plan.status, text)}"
-        plans.append(plan)
-    return plans
-
-
-def _check_one(world: World, book: Book, operation: Operation) -> _Plan | Refusal:
-    _, head, body = operation
-    route, _ = part_route(head.target, book.company)
-    if route.company != book.company:
-        return Refusal(404, "Resource not found.") if route.kind == "none" else Refusal(403, "Forbidden")
-    if route.kind == "accounts" and head.method == "POST":
-        return check_new(world, book, body)
-    if route.kind == "account" and head.method in {"PUT", "DELETE"}:
-        checked = check_change(world, route, Asked(head.method, b"", body, ""))
-        return checked if isinstance(checked, Refusal) else route
-    if head.method == "GET":
-        return Refusal(400, f"{STREAM_ERROR} A read stands outside of change sets.")
-    return Refusal(405, "Method not allowed.")
-
-
-def _single(world: World, route: Route, asked: Asked, operation: Operation) -> str:
-    _, head, _ = operation
-    target, query = part_route(head.target, route.company)
-    if head.method != "GET":
-        body = error_body(f"{STREAM_ERROR} A write stands inside a change set.", "en").decode()
-        return f"{_PART}{_named(operation)}\r\n{_http(400, body)}"
-    if target.kind in {"none", "batch", "xml"}:
-        done = error(404, "Resource not found.")
-    elif target.company not in {0, route.company}:
-        done = error(403, "Forbidden", reason="NoDivisionAccess")
-    else:
-        done = read(world, target, Asked("GET", query, b"", asked.base))
-    return f"{_PART}{_named(operation)}\r\n{_http(done.status, done.body.decode())}"
+def _refused(operation: Operation, refusal: Refusal) -> str:
+    text = error_body(refusal.text, refusal.language).decode()
+    return f"{_named(operation)}\r\n{_http(refusal.status, text)}"
 
 
 def _named(operation: Operation) -> str:
@@ -136,7 +188,7 @@ def _named(operation: Operation) -> str:
 
 
 def _preferred(book: Book, number: int, base: str, prefer: bytes) -> str:
-    address = f"{base}/api/v1/{book.company}/crm/Accounts(guid'{book.guid(number)}')"
+    address = f"{base}{book.path}(guid'{book.guid(number)}')"
     location = f"Location: {address}\r\n"
     if b"return=minimal" in prefer:
         return _http(204, "", f"{location}DataServiceId: {address}\r\n")
@@ -147,8 +199,5 @@ def _preferred(book: Book, number: int, base: str, prefer: bytes) -> str:
 
 def _http(status: int, text: str, headers: str = "") -> str:
     kind, phrase = (_JSON if text else ""), _PHRASES.get(status, "Error")
-    return f"HTTP/1.1 {status} {phrase}\r\n{kind}{headers}Content-Length: {_size(text)}\r\n\r\n{text}\r\n"
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
+    size = len(text) if text.isascii() else len(text.encode())
+    return f"HTTP/1.1 {status} {phrase}\r\n{kind}{headers}Content-Length: {size}\r\n\r\n{text}\r\n"

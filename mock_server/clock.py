@@ -33,6 +33,12 @@ class Clock:
             return 0.0
         return (anyio.current_time() - self._t0) * self.scale
 
+    def set_scale(self, scale: float) -> None:
+        """Run faster or slower from now on; whoever sleeps already sleeps at the old pace."""
+        now_s, loop_s = self.now_s(), anyio.current_time()
+        self.scale = scale
+        self._t0 = loop_s - now_s / scale
+
     def wall_s(self) -> float:
         """Return the mock date as seconds since 1970."""
         return self._epoch0_s + self.now_s()

@@ -43,6 +43,7 @@ class Company:
         return {
             "Code": self.code,
             "Hid": self.code - 1000,
+            "HID": self.code - 1000,
             "Description": self.description,
             "Country": self.country,
             "Currency": self.currency,

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import anyio
 
 from mock_server.clock import Clock
-from mock_server.scenario import CompanySpec, Cost, Endpoint, LatencySpec
+from mock_server.jitter import company_factor, jitter
+from mock_server.scenario import CompanySpec, Cost, Endpoint, LatencySpec, SlowdownSpec
 
 
 class Gate:
@@ -59,16 +60,13 @@ def service_s(cost: Cost, *, rows: int, unchanged: int) -> float:
 def contention(spec: LatencySpec, *, busy: int, waiting: int) -> float:
     """Return how much slower a call is with `busy` calls in service, itself included, and `waiting` ones queued.
 
+    The first factor is that of the Universal Scalability Law, contention and coherency.
+
     >>> contention(LatencySpec(busy_coef=0.01, wait_coef=0.02), busy=1, waiting=0)
     1.0
     """
-    return (1 + spec.busy_coef * (busy - 1)) * (1 + spec.wait_coef * math.log2(1 + waiting))
-
-
-def jitter(spec: LatencySpec, rng: random.Random) -> float:
-    """Draw a log-normal factor of mean 1."""
-    sigma = spec.jitter_sigma
-    return math.exp(rng.gauss(0.0, sigma) - sigma * sigma / 2) if sigma else 1.0
+    crowd = 1 + spec.busy_coef * (busy - 1) + spec.coherency_coef * busy * (busy - 1)
+    return crowd * (1 + spec.wait_coef * math.log2(1 + waiting))
 
 
 class Latency:
@@ -77,8 +75,18 @@ class Latency:
     Randomness comes from one stream a company, so a company more or less changes nothing for the others.
     """
 
-    def __init__(self, spec: LatencySpec, *, clock: Clock, seed: int, companies: dict[int, CompanySpec]) -> None:
+    def __init__(
+        self,
+        spec: LatencySpec,
+        *,
+        clock: Clock,
+        seed: int,
+        companies: dict[int, CompanySpec],
+        slowdowns: tuple[SlowdownSpec, ...] = (),
+    ) -> None:
         """Start idle."""
+        self._slowdowns = slowdowns
+        self._paces: dict[int, float] = {}
         self._spec = spec
         self._clock = clock
         self._seed = seed
@@ -126,10 +134,29 @@ class Latency:
         stream = self._streams.get(company)
         if stream is None:
             stream = self._streams[company] = random.Random(f"{self._seed}:{company}")  # noqa: S311 - a simulation
-        special = self._companies.get(company)
-        slower = 1.0 if special is None else special.slower
         crowd = contention(spec, busy=self.slots.inside, waiting=len(self.slots.queue))
-        return alone_s * slower * crowd * jitter(spec, stream)
+        return alone_s * self.pace(company) * self._slowdown(company) * crowd * jitter(spec, stream)
+
+    def pace(self, company: int) -> float:
+        """Return how many times as long as usual a company's calls take."""
+        pace = self._paces.get(company)
+        if pace is None:
+            special = self._companies.get(company)
+            own = None if special is None else special.slower
+            drawn = company_factor(self._spec.by_company, company=company, seed=self._seed) if own is None else own
+            pace = self._paces[company] = drawn
+        return pace
+
+    def _slowdown(self, company: int) -> float:
+        """Return the factor of the slow-down that goes on, if any."""
+        if not self._slowdowns:
+            return 1.0
+        now_s = self._clock.now_s()
+        for one in self._slowdowns:
+            lasts = one.at_s <= now_s and (one.for_s is None or now_s < one.at_s + one.for_s)
+            if lasts and one.company in {None, company}:
+                return one.factor
+        return 1.0
 
     def _lock(self, company: int) -> Gate:
         lock = self._locks.get(company)

@@ -1,6 +1,7 @@
 """Limits: what a company may ask for in a minute and in a day, and how replies say so."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from mock_server.scenario import CompanySpec, LimitSpec
 
@@ -78,6 +79,28 @@ class Limits:
         """Hear how a call ended: too many errors in an hour block the endpoint."""
         self._errors.answered(company, endpoint, status=status, wall_s=wall_s)
 
+    def left(self, company: int, wall_s: float) -> tuple[int, int]:
+        """Return how many calls a company has left in this minute and in this day, without counting one."""
+        per_minute, per_day = self._caps(company)
+        windows = self._windows.get(company)
+        if windows is None:
+            return per_minute, per_day
+        minute = windows.minute_calls if windows.minute == int(wall_s // MINUTE_S) else 0
+        day = windows.day_calls if windows.day == int(wall_s // DAY_S) else 0
+        return max(per_minute - minute, 0), max(per_day - day, 0)
+
+    def dump(self) -> dict[str, Any]:
+        """Return what is used, to go on with after a restart."""
+        windows = [(company, w.minute, w.minute_calls, w.day, w.day_calls) for company, w in self._windows.items()]
+        return {"windows": windows, "errors": self._errors.dump()}
+
+    def load(self, kept: dict[str, Any]) -> None:
+        """Go on from what an earlier process had counted."""
+        for company, minute, minute_calls, day, day_calls in kept["windows"]:
+            windows = self._windows[company] = _Windows()
+            windows.minute, windows.minute_calls, windows.day, windows.day_calls = minute, minute_calls, day, day_calls
+        self._errors.load(kept["errors"])
+
     def _roll(self, company: int, wall_s: float) -> _Windows:
         windows = self._windows.get(company)
         if windows is None:
@@ -110,6 +133,16 @@ class ErrorBudget:
         self._per_hour = per_hour
         self._counts: dict[tuple[int, str], tuple[int, int]] = {}
         self._blocks: dict[tuple[int, str], tuple[float, int]] = {}
+
+    def dump(self) -> list[Any]:
+        """Return what was counted."""
+        return [[(*key, *value) for key, value in table.items()] for table in (self._counts, self._blocks)]
+
+    def load(self, kept: list[Any]) -> None:
+        """Go on from what was counted."""
+        counts, blocks = kept
+        self._counts = {(company, endpoint): (hour, errors) for company, endpoint, hour, errors in counts}
+        self._blocks = {(company, endpoint): (until_s, number) for company, endpoint, until_s, number in blocks}
 
     def blocked_until_s(self, company: int, endpoint: str, wall_s: float) -> float:
         """Return when the block ends, 0 where there is none."""

@@ -62,11 +62,19 @@ class Query:
     count: bool = False
     after: str = ""
     order: tuple[tuple[str, bool], ...] = ()
+    expand: tuple[str, ...] = ()
     raw: tuple[tuple[str, str], ...] = ()
 
 
-def parse_query(raw: bytes, known: frozenset[str]) -> Query:
-    """Read a query string; raise `QueryError` where it asks for what is not there."""
+def parse_query(
+    raw: bytes, known: frozenset[str], *, type_name: str = "Entity", lines: frozenset[str] = frozenset()
+) -> Query:
+    """Read a query string; raise `QueryError` where it asks for what is not there.
+
+    `known` are the properties of the type, `lines` those of them that hold other entities.
+    """
+    if not raw:
+        return Query()
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:
@@ -75,14 +83,16 @@ def parse_query(raw: bytes, known: frozenset[str]) -> Query:
     if any(name.startswith("$") and name not in _OPTIONS for name in options) or len(options) != len(pairs):
         raise QueryError(SYNTAX)
     where = options.get("$filter", "").strip()
+    names = _Names(known, type_name)
     return Query(
-        where=_Filter(where, known).parse() if where else None,
-        select=_names(options.get("$select", ""), known),
+        where=_Filter(where, names, lines).parse() if where else None,
+        select=_select(options.get("$select", ""), names, lines),
         top=_number(options["$top"]) if "$top" in options else None,
         skip=_number(options.get("$skip", "0")),
         count=options.get("$inlinecount") == "allpages",
         after=options.get("$skiptoken", ""),
-        order=_order(options.get("$orderby", ""), known),
+        order=_order(options.get("$orderby", ""), names),
+        expand=_expand(options.get("$expand", ""), lines, type_name),
         raw=tuple(pairs),
     )
 
@@ -136,38 +146,61 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _names(text: str, known: frozenset[str]) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    for name in names:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The properties that a type has."""
+
+    known: frozenset[str]
+    type_name: str
+
+    def check(self, name: str) -> None:
+        if name not in self.known:
+            message = f"No property {name[:60]} exists in type {self.type_name} at position 0."
+            raise QueryError(message)
+
+
+def _split(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _select(text: str, names: _Names, lines: frozenset[str]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for path in _split(text):
+        name = path.partition("/")[0] if path.partition("/")[0] in lines else path
         if name != "*":
-            _check_known(name, known)
-    return () if "*" in names else names
+            names.check(name)
+        found[name] = None
+    return () if "*" in found else tuple(found)
 
 
-def _order(text: str, known: frozenset[str]) -> tuple[tuple[str, bool], ...]:
+def _expand(text: str, lines: frozenset[str], type_name: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(_split(text)))
+    for name in found:
+        if name not in lines:
+            message = f"Could not find a navigation property {name[:60]} in type {type_name}."
+            raise QueryError(message)
+    return found
+
+
+def _order(text: str, names: _Names) -> tuple[tuple[str, bool], ...]:
     found = []
-    for term in filter(None, (term.strip() for term in text.split(","))):
+    for term in _split(text):
         name, _, direction = term.partition(" ")
         if direction.strip() not in {"", "asc", "desc"}:
             raise QueryError(SYNTAX)
-        _check_known(name, known)
+        names.check(name)
         found.append((name, direction.strip() == "desc"))
     return tuple(found)
-
-
-def _check_known(name: str, known: frozenset[str]) -> None:
-    if name not in known:
-        message = f"No property {name[:60]} exists in type Account at position 0."
-        raise QueryError(message)
 
 
 class _Filter:
     """A reader of conditions: or of ands of nots of comparisons."""
 
-    def __init__(self, text: str, known: frozenset[str]) -> None:
+    def __init__(self, text: str, names: _Names, lines: frozenset[str]) -> None:
         self._tokens = list(_tokens(text))
         self._place = 0
-        self._known = known
+        self._names = names
+        self._lines = lines
 
     def parse(self) -> Condition:
         condition = self._junction("or", 0)
@@ -203,7 +236,10 @@ class _Filter:
         (kind, field), (_, operator), (literal_kind, text) = self._take(), self._take(), self._take()
         if kind != "word" or operator not in _COMPARE:
             raise QueryError(SYNTAX)
-        _check_known(field, self._known)
+        self._names.check(field)
+        if field in self._lines:
+            message = f"Filtering on these fields is not supported: {field}"
+            raise QueryError(message)
         return Compare(field, operator, *_literal(literal_kind, text))
 
     def _peek(self) -> tuple[str, str]:

@@ -11,6 +11,7 @@ JSON = b"application/json;odata=verbose;charset=utf-8"
 XML = b"text/xml; charset=utf-8"
 HTML = b"text/html; charset=utf-8"
 PLAIN = b"text/plain; charset=utf-8"
+ATOM_SVC = b"application/atomsvc+xml; charset=utf-8"
 
 
 @dataclass(slots=True)
@@ -37,7 +38,8 @@ class Work:
 class Asked:
     """One request, as the rooms behind the door see it.
 
-    `base` is scheme and host as the client wrote them; `prefer` and `content_type` are header values.
+    `base` is scheme and host as the client wrote them; `prefer`, `content_type` and `authorization` are header
+    values; `twist` is a fault that only the room that does the work can play.
     """
 
     method: str
@@ -46,6 +48,8 @@ class Asked:
     base: str
     content_type: bytes = b""
     prefer: bytes = b""
+    authorization: bytes = b""
+    twist: str = ""
 
 
 def error_body(text: str, language: str) -> bytes:

@@ -1,24 +1,15 @@
 """Rules: why a row is refused."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-from mock_server.rows import (
-    BOOLEANS,
-    BYTES,
-    CHILDREN,
-    DATES,
-    DOUBLES,
-    GUIDS,
-    INTEGERS,
-    KNOWN,
-    TEXT_CAPS,
-    Fields,
-    epoch_ms,
-)
+from mock_server.entities import EDM, Entity
+from mock_server.rows import Fields, epoch_ms
 
 Language = Literal["en", "nl"]
 
@@ -29,34 +20,24 @@ _TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "en": {
             "mandatory": "Mandatory: {field}",
             "exists": "Data already exists: {field}",
+            "entry-exists": "Already exists - Entry number {field}",
             "long": "Too long: {field} (maximum {cap})",
             "not-found": "Not found: {field}",
-            "division": "Forbidden",
+            "balance": "Must balance: {field}",
         },
         "nl": {
             "mandatory": "Verplicht: {field}",
             "exists": "Gegeven bestaat reeds: {field}",
+            "entry-exists": "Bestaat reeds - Boekstuknummer {field}",
             "long": "Te lang: {field} (maximaal {cap})",
             "not-found": "Niet gevonden: {field}",
-            "division": "Verboden",
+            "balance": "Moet in balans zijn: {field}",
         },
     }
 )
-
-
-_KINDS: Mapping[str, str] = MappingProxyType({
-    name: kind
-    for kind, names in {
-        "Edm.Guid": GUIDS, "Edm.Boolean": BOOLEANS, "Edm.Byte": BYTES, "Edm.Double": DOUBLES, "Edm.Int32": INTEGERS,
-        "Edm.DateTime": DATES, "Collection": CHILDREN,
-    }.items()
-    for name in names
+_RANGES: Mapping[str, range] = MappingProxyType({
+    "byte": range(256), "short": range(-(2**15), 2**15), "int": range(-(2**31), 2**31), "long": range(-(2**63), 2**63),
 })  # fmt: skip
-_CLASSES: Mapping[str, tuple[type, ...]] = MappingProxyType({
-    "Edm.Boolean": (bool,), "Edm.Byte": (int,), "Edm.Double": (int, float), "Edm.Int32": (int,), "Collection": (list,),
-})  # fmt: skip
-_CAPS = dict(TEXT_CAPS)
-_USUAL = frozenset((name, one) for name, kind in _KINDS.items() for one in _CLASSES.get(kind, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +55,7 @@ class Rules:
     __slots__ = ("_language", "_mandatory_status", "_texts")
 
     def __init__(self, *, language: Language, mandatory_status: int) -> None:
-        """Choose the words and the status of a missing field."""
+        """Choose the words, and the status of a broken rule: a missing field, an entry out of balance."""
         self._texts = _TEXTS[language]
         self._language = language
         self._mandatory_status = mandatory_status
@@ -87,27 +68,39 @@ class Rules:
         """Refuse a key that is taken; the platform answers 500 here."""
         return Refusal(500, self._texts["exists"].format(field=field), self._language)
 
+    def entry_exists(self, number: str, journal: str) -> Refusal:
+        """Refuse an entry number that its journal has already."""
+        text = self._texts["entry-exists"].format(field=f"{number}, Journal {journal}")
+        return Refusal(500, text, self._language)
+
     def not_found(self, field: str) -> Refusal:
         """Refuse a reference to nothing."""
         return Refusal(400, self._texts["not-found"].format(field=field), self._language)
 
-    def new(self, row: Fields) -> Refusal | None:
-        """Check a row that is to be created."""
-        name = row.get("Name")
-        if name is None or name == "" or (isinstance(name, str) and not name.strip()):
-            return self.missing("Name")
-        return self.changes(row)
+    def unbalanced(self, field: str) -> Refusal:
+        """Refuse lines that do not add up to zero."""
+        return Refusal(self._mandatory_status, self._texts["balance"].format(field=field), self._language)
 
-    def changes(self, row: Fields) -> Refusal | None:
+    def new(self, entity: Entity, row: Fields) -> Refusal | None:
+        """Check a row that is to be created."""
+        for field in entity.mandatory:
+            value = row.get(field)
+            if not value or (isinstance(value, str) and value.isspace()):
+                return self.missing(field)
+        if entity.one_of and not any(str(row.get(field) or "").strip() for field in entity.one_of):
+            return self.missing(entity.one_of[-1])
+        return self.changes(entity, row)
+
+    def changes(self, entity: Entity, row: Fields) -> Refusal | None:
         """Check the fields that are there: names, types and lengths."""
-        caps, usual = _CAPS, _USUAL
+        caps, usual = entity.caps, entity.usual
         for name, value in row.items():
             if value.__class__ is str:
                 if len(value) <= caps.get(name, -1):
                     continue
             elif (name, value.__class__) in usual:
                 continue
-            refusal = self._unusual(name, value)
+            refusal = self._unusual(entity, name, value)
             if refusal is not None:
                 return refusal
         return None
@@ -116,31 +109,46 @@ class Rules:
         """Refuse a text that does not fit."""
         return Refusal(400, self._texts["long"].format(field=field, cap=cap), self._language)
 
-    def _unusual(self, name: str, value: object) -> Refusal | None:
-        if name not in KNOWN:
-            return Refusal(
-                400, f"{STREAM_ERROR} The property name '{name[:60]}' specified for type 'Account' is not valid."
-            )
+    def _unusual(self, entity: Entity, name: str, value: object) -> Refusal | None:
+        if name in entity.lines:
+            return None if value is None or isinstance(value, list | dict) else _wrong_type(name, "Collection")
+        one = entity.fields.get(name)
+        if one is None:
+            text = f"The property name '{name[:60]}' specified for type '{entity.name}' is not valid."
+            return Refusal(400, f"{STREAM_ERROR} {text}")
         if value is None:
             return None
-        if name in TEXT_CAPS:
-            if not isinstance(value, str):
-                return _wrong_type(name, "Edm.String")
-            return self.too_long(name, TEXT_CAPS[name])
-        kind = _KINDS[name]
-        return None if _fits(kind, value) else _wrong_type(name, kind)
+        if one.kind == "text":
+            return self.too_long(name, one.cap) if isinstance(value, str) else _wrong_type(name, "Edm.String")
+        return None if _fits(one.kind, value) else _wrong_type(name, EDM[one.kind])
+
+
+def adds_up(rows: Iterable[Fields], field: str) -> bool:
+    """Say whether a field of the rows adds up to zero, to the cent."""
+    total = Decimal(0)
+    for row in rows:
+        try:
+            total += Decimal(str(row.get(field) or 0))
+        except InvalidOperation:
+            return False
+    return total.is_finite() and abs(total) < Decimal("0.005")
 
 
 def _fits(kind: str, value: object) -> bool:
+    """Say whether a value that is not of the plainest class can still be read as a field's kind."""
+    if value.__class__ is int:
+        return kind == "double" or (kind in _RANGES and value in _RANGES[kind])
     if not isinstance(value, str):
-        return False  # what fits without being text is usual
+        return False
     match kind:
-        case "Edm.DateTime":
+        case "date":
             return _is_date(value)
-        case "Edm.Double":
+        case "double":
             return _is_decimal(value)
+        case "long":
+            return value.removeprefix("-").isdecimal() and len(value) < 20
         case _:
-            return kind == "Edm.Guid"
+            return kind == "guid"
 
 
 @lru_cache(maxsize=4096)
@@ -150,10 +158,9 @@ def _is_date(text: str) -> bool:
 
 def _is_decimal(value: str) -> bool:
     try:
-        float(value)
+        return math.isfinite(float(value))
     except ValueError:
         return False
-    return True
 
 
 def _wrong_type(name: str, kind: str) -> Refusal:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import orjson
 import uvicorn
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mock_server.app import HANG_UP, MockApp, create_app
 from mock_server.scenario import Scenario
+from mock_server.store import Store, StoreError
 
 
 class ServeError(Exception):
@@ -35,6 +37,8 @@ class Options:
     allow_remote: bool = False
     announce: bool = False
     die_with_stdin: bool = False
+    db: Path | None = None
+    """File in which the state outlives the process."""
 
 
 class Protocol(HttpToolsProtocol):
@@ -106,13 +110,22 @@ def serve(scenario: Scenario, options: Options) -> None:
         raise ServeError(message)
     listener = _listen(options.host, options.port)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    app = create_app(scenario, time_scale=options.time_scale, epoch0_s=time.time())
+    store = None if options.db is None else _open(options.db, scenario.seed)
+    app = create_app(scenario, time_scale=options.time_scale, epoch0_s=time.time(), store=store)
     # a ledger of a million rows is not worth walking again and again
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
     with contextlib.suppress(KeyboardInterrupt):
         Server(app, options, listener).run(sockets=[listener])
+    app.world.close()
+
+
+def _open(path: Path, seed: int) -> Store:
+    try:
+        return Store(path, seed=seed)
+    except StoreError as error:
+        raise ServeError(str(error)) from error
 
 
 def _listen(host: str, port: int) -> socket.socket:

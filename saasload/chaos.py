@@ -61,7 +61,6 @@ _SCENARIO = """
 description = "chaos"
 seed = {seed}
 companies = {companies}
-xml_root = "eExact"
 [latency]
 slots = 8
 per_company = 1

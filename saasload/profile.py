@@ -102,6 +102,8 @@ class XmlSpec(Strict):
     """Chunked XML upload: `attributes` are fixed attributes by element path."""
 
     path: str
+    root: str
+    schema_location: str
     topic: str
     element: str
     max_rows: PositiveInt = 100

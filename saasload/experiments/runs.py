@@ -86,8 +86,9 @@ def make_run(load: Load, ground: Ground) -> Ran:
         else:
             write_customers(source, rows=load.rows, tag=_tag(load, ground))
         job = make_job(
-            source=source, runs=ground.keep or folder / "runs", profile=load.profile, mode=load.mode, parallel=load.parallel,
-            partitions=load.companies, rows_per_call=load.rows_per_call, seed=load.seed, deadline_s=PATIENCE_S,
+            source=source, runs=ground.keep or folder / "runs", profile=load.profile, mode=load.mode,
+            parallel=load.parallel, partitions=load.companies, rows_per_call=load.rows_per_call, seed=load.seed,
+            deadline_s=PATIENCE_S,
             bytes_per_call=BYTES_OF_TEN if load.shape == "eleven" else None,
         )  # fmt: skip
         if ground.clock == "virtual":

@@ -99,7 +99,7 @@ def _show(console: Console, curves: Sequence[ModeCurve]) -> None:
 def _levels(curve: ModeCurve) -> Table:
     table = Table(box=None, pad_edge=False)
     timed = any(level.client is not None for level in curve.levels)
-    heads = (curve.mode, "rows/h", "95 % from", "to", "calls", "429", "p50 s", "p95 s", "p99 s", "p99 due")
+    heads = (curve.mode, "rows/h", "± 95 %", "calls", "429", "p50 s", "p95 s", "p99 s", "p99 due")
     for head in (*heads, *(("CPU", "lag ms") if timed else ())):
         table.add_column(head, justify="right", no_wrap=True)
     for level in curve.levels:
@@ -110,8 +110,9 @@ def _levels(curve: ModeCurve) -> Table:
 def _cells_of(level: Level) -> list[str]:
     steady, response = level.steady, level.response
     times = (response.p50, response.p95, response.p99, level.from_due.p99)
-    rates = (steady.value, steady.low, steady.high, level.calls, level.refused)
-    cells = [f"{level.parallel}", *(f"{rate:,.0f}" for rate in rates), *(f"{seconds:.3g}" for seconds in times)]
+    spread = (steady.high - steady.low) / 2.0 / max(steady.value, 1e-9)
+    cells = [f"{level.parallel}", f"{steady.value:,.0f}", f"{spread:.1%}", f"{level.calls:,}", f"{level.refused:,}"]
+    cells += [f"{seconds:.3g}" for seconds in times]
     if level.client is not None:
         cells += [f"{level.client.cpu_share:.0%}", f"{level.client.lag_p99_ms:.1f}"]
     return cells

@@ -12,6 +12,7 @@ and the server's clock is known within the bounds of a `Skew`. Sliding windows f
 
 import math
 from bisect import bisect_right, insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ import orjson
 
 from saasload.policy.skew import Skew
 from saasload.policy.window import NEVER
+from saasload.profile import Limit
 
 Scope = Literal["app", "user", "company", "endpoint"]
 Kind = Literal["sliding", "fixed", "errors"]
@@ -59,6 +61,14 @@ class Rule:
     def hold_s(self) -> float:
         """How long a lease may be spent."""
         return min(LONGEST_HOLD_S, self.period_s / HOLDS)
+
+
+def rules_of(limits: Sequence[Limit]) -> tuple[Rule, ...]:
+    """Make rules of a profile's limits; windows of equal scope, kind and length would be one and the same."""
+    return tuple(
+        Rule(f"{limit.scope}-{limit.kind}-{limit.period_s:g}s", limit.scope, limit.kind, limit.calls, limit.period_s)
+        for limit in limits
+    )
 
 
 @dataclass(frozen=True, slots=True)

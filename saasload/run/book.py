@@ -33,7 +33,7 @@ class CompanyCount:
 class Times:
     """What the book writes beside a call: its mode, and the wall time, in seconds, at the clock's zero.
 
-    `threads` lets the journal be written in a thread; a virtual clock would take it for asleep.
+    `threads` lets the journal be written in a thread (asyncio only); a virtual clock would take it for asleep.
     """
 
     mode: str

@@ -5,6 +5,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import httpx
@@ -68,6 +69,18 @@ class _Client(httpx.AsyncClient):
     @cookies.setter
     def cookies(self, cookies: object) -> None:
         raise NotImplementedError
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """Send a request; where nobody signs it, straight through the transport.
+
+        httpx's own way there (authentication, redirects, hooks, cookies: all of them nothing here) takes 0.06 ms a
+        call, as much as aiohttp's whole engine.
+        """
+        if type(self.auth) is not httpx.Auth:
+            return await super().send(request, **options)
+        response = await self._transport_for_url(request.url).handle_async_request(request)
+        response.request = request
+        return response
 
 
 def _transport(target: httpx.URL, parallel: int, app: App | None, network: Network) -> httpx.AsyncBaseTransport:

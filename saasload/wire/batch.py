@@ -153,4 +153,4 @@ def _longest(waits: Sequence[str]) -> str | None:
 
 
 def _row_number(content_id: str) -> int | None:
-    return int(content_id) if re.fullmatch(r"[0-9]{1,18}", content_id) else None
+    return int(content_id) if content_id.isascii() and content_id.isdecimal() and len(content_id) <= 18 else None

@@ -11,14 +11,6 @@ _STATUS_LINE = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)")
 _CONTENT_ID = re.compile(rb"^content-id[ \t]*:[ \t]*<?([^\s<>]+)>?[ \t]*$", re.IGNORECASE | re.MULTILINE)
 
 
-# The shape nearly every part has, read in one step; whatever differs from it is read step by step.
-_USUAL = re.compile(
-    rb"(?:\r\n[^\r\n]+)*?\r\nContent-Type: multipart/mixed; ?boundary=([^\r\n;\" ]+)(?:\r\n[^\r\n]+)*\r\n\r\n"
-    rb"--\1\r\n((?:[^\r\n]+\r\n)+)\r\n"
-    rb"HTTP/1\.1 ([0-9]{3})[^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n([^\r\n]*)(?:\r\n)*--\1--\s*\Z"
-)
-
-
 class HttpPart(NamedTuple):
     """One answer inside a batch: `content_id` is "" where the server did not echo it."""
 
@@ -46,6 +38,10 @@ def split(body: bytes, boundary: bytes) -> Iterator[bytes]:
     """Yield the complete parts: one that no delimiter follows was cut off, and is left out."""
     # A delimiter is a whole line: one boundary may be how another begins. Servers that end lines with LF
     # alone, or only some of them, exist.
+    usual = _split_usual(body, b"--" + boundary)
+    if usual is not None:
+        yield from usual
+        return
     line = re.compile(rb"(?:\A|\r?\n)--" + re.escape(boundary) + rb"(--)?[ \t]*(?=\r?\n|\Z)")
     start = -1
     for found in line.finditer(body):
@@ -56,12 +52,45 @@ def split(body: bytes, boundary: bytes) -> Iterator[bytes]:
         start = found.end()
 
 
+def _split_usual(body: bytes, delimiter: bytes) -> list[bytes] | None:
+    """Cut a body as most servers write it, by a search for bytes; None for any other: counts prove none is missed."""
+    end = body.rfind(b"\r\n" + delimiter + b"--")
+    if end < 0 or not body.startswith(delimiter + b"\r\n"):
+        return None
+    parts = body[len(delimiter) : end].split(b"\r\n" + delimiter)
+    alike = body.count(delimiter) == len(parts) + 1 and all(part.startswith(b"\r\n") for part in parts)
+    return parts if alike else None
+
+
+def _usual_part(part: bytes) -> HttpPart | None:
+    """Read a change set of one answer as most servers write it; None for any other."""
+    pieces = part.split(b"\r\n\r\n", 3)
+    if len(pieces) != 4:
+        return None
+    outer, inner, answer, rest = pieces
+    _, is_set, boundary = outer.rpartition(b"\r\nContent-Type: multipart/mixed; boundary=")
+    fence = b"--" + boundary
+    body, closed, tail = rest.partition(b"\r\n" + fence)
+    line, _, head = answer.partition(b"\r\n")
+    if (
+        not (is_set and closed and tail.startswith(b"--") and inner.startswith(fence + b"\r\n"))
+        or not line.startswith(b"HTTP/1.1 ")
+        or not line[9:12].isdigit()
+        or boundary.translate(None, _PLAIN)
+        or tail[2:].strip()
+    ):
+        return None
+    return HttpPart(int(line[9:12]), _content_id(inner) or _content_id(head), head, body.rstrip(b"\r\n"))
+
+
+_PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+
 def http_parts(part: bytes) -> list[HttpPart]:
     """Read one top-level part: the answer in it, or the answers of the change set in it."""
-    usual = _USUAL.match(part)
+    usual = _usual_part(part)
     if usual is not None:
-        _, head, status, inner_head, body = usual.groups()
-        return [HttpPart(int(status), _content_id(head) or _content_id(inner_head), inner_head, body)]
+        return [usual]
     head, _, content = _head_and_rest(part)
     if b"multipart/" in head.lower():
         return [inner for nested in split(content, boundary_of(head)) for inner in http_parts(nested)]

@@ -218,11 +218,20 @@ _DAY = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
 
 
 def _as_date(array: Any) -> _Converted:
+    if pa.types.is_date32(array.type) and _in_calendar(array):
+        return _listed(pc.cast(array, pa.string()))
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
         return _listed(*_matching(pc.strftime(array, format="%Y-%m-%d"), f"^{_DAY}$"))
     if _is_text(array):
         return _parsed(array, f"^{_DAY}$", pa.date32())
     return _misfit(array)
+
+
+def _in_calendar(days: Any) -> bool:
+    """Tell whether all days are of the years 1 to 9999, without a look at each as text."""
+    ends = pc.min_max(days.cast(pa.int32()))
+    first, last = ends["min"].as_py(), ends["max"].as_py()
+    return first is None or (first >= -719_162 and last <= 2_932_896)
 
 
 def _as_datetime(array: Any) -> _Converted:

@@ -1,7 +1,7 @@
-"""`xml`: chunked upload of an `eExact` document; answers are messages matched to rows by their key.
+"""`xml`: chunked upload of a document; answers are messages matched to rows by their key.
 
-Document and answer: vendor schema eExact-XML.xsd, elements in its order; messages of type 0 (error),
-1 (warning), 2 (success) and 3 (fatal).
+Document: a root with one topic in it, the elements of a row in the order of the platform's schema, which is that
+of the profile's fields. Answer: messages of type 0 (error), 1 (warning), 2 (success) and 3 (fatal).
 """
 
 import re
@@ -9,19 +9,17 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lxml import etree
-
-from saasload.errors import DecodeError
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
 from saasload.profile import Answers, EntitySpec, PlatformProfile, XmlSpec
 from saasload.wire.base import Refusal, address
+from saasload.wire.messages import MessageReader
 from saasload.wire.values import Column, Table
 
 _HEAD = (
-    '<?xml version="1.0" encoding="utf-8"?>\n<eExact xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
-    'xsi:noNamespaceSchemaLocation="eExact-XML.xsd"><{topic}>'
+    '<?xml version="1.0" encoding="utf-8"?>\n<{root} xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+    'xsi:noNamespaceSchemaLocation="{schema}"><{topic}>'
 )
-_FOOT = "</{topic}></eExact>"
+_FOOT = "</{topic}></{root}>"
 
 # An attribute's line ends and tabs, and a carriage return anywhere, are changed by every XML reader
 # unless they are written as references (XML 1.0 sections 2.11 and 3.3.3).
@@ -50,8 +48,9 @@ class XmlFormat:
         """Take what the profile says of the entity and of this mode."""
         self.max_rows = spec.max_rows
         self.max_bytes = spec.max_bytes
-        self._head = _HEAD.format(topic=spec.topic).encode()
-        self._foot = _FOOT.format(topic=spec.topic).encode()
+        self._head = _HEAD.format(root=spec.root, schema=spec.schema_location, topic=spec.topic).encode()
+        self._foot = _FOOT.format(root=spec.root, topic=spec.topic).encode()
+        self._messages = MessageReader(spec.root)
         self.overhead = len(self._head) + len(self._foot)
         self._path = spec.path
         self._answers = profile.answers
@@ -81,14 +80,19 @@ class XmlFormat:
         statuses: list[RowStatus] = []
         ids: list[str] = []
         notes: dict[int, Note] = {}
-        for message in _messages(reply.body):
-            kind = message.get("type", "")
-            # A warning settles nothing, so it must not use up the row that it speaks of.
-            found = _message_row(message, waiting) if kind != "1" else None
+        judged: dict[tuple[str, str], tuple[RowStatus, Note | None]] = {}
+        for kind, names, text in self._messages.read(reply.body):
+            if kind == "1":
+                continue  # a warning settles nothing, so it must not use up the row that it speaks of
+            found = _row_of(names, waiting)
             if found is None:
                 continue
             row, identity = found
-            status, note = _outcome(kind, message.findtext("Description") or "", self._answers)
+            # most messages of an answer say the same
+            outcome = judged.get((kind, text))
+            if outcome is None:
+                outcome = judged[kind, text] = _outcome(kind, text, self._answers)
+            status, note = outcome
             answered.append(row)
             statuses.append(status)
             ids.append(identity.strip("{}") if status.accepted else "")
@@ -160,29 +164,16 @@ def _render(element: _Element, columns: Mapping[str, Column]) -> list[str] | Non
     ]
 
 
-def _messages(body: bytes) -> list[etree._Element]:
-    """Parse an answer; DecodeError where it is not an `eExact` document."""
-    try:
-        root = etree.fromstring(body, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False))
-    except (etree.XMLSyntaxError, ValueError) as error:
-        message = f"an answer that is not XML: {body[:60]!r}"
-        raise DecodeError(message) from error
-    if root.tag != "eExact":
-        message = f"an answer that is not an eExact document: <{root.tag}>"
-        raise DecodeError(message)
-    return root.findall("Messages/Message")
-
-
-def _message_row(message: etree._Element, waiting: Mapping[str, deque[int]]) -> tuple[int, str] | None:
+def _row_of(names: list[tuple[str, str]], waiting: Mapping[str, deque[int]]) -> tuple[int, str] | None:
     """Find the row a message speaks of, by `keyAlt`, or by `key` where that is the code."""
-    for data in message.iterfind("Topic/Data"):
-        for name in ("keyAlt", "key"):
-            key = data.get(name, "").strip()
+    for pair in names:
+        for name in pair:
+            key = name.strip()
             rows = waiting.get(key) if key else None
             if rows:
                 # The last row stays: another message on it agrees, or makes it contradictory.
                 row = rows[0] if len(rows) == 1 else rows.popleft()
-                return row, data.get("key", "")
+                return row, pair[1]
     return None
 
 

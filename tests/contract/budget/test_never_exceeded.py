@@ -99,6 +99,20 @@ def test_a_client_that_dies_takes_nothing_from_the_limit_and_gives_its_place_bac
 
 
 @pytest.mark.parametrize("clients", [1, 2, 4])
+def test_what_others_use_is_left_to_them(clients: int) -> None:
+    """Somebody outside takes 20 of 60 each minute: the replies tell, and the rest is used to within 3 %."""
+    rule = Rule("minute", "company", "fixed", 60, 60.0)
+    platform = Platform(rule, by_clock=True)
+    platform.others = 20
+
+    world = World(platform, [rule], clients, 2, random.Random(1), lambda rng: rng.uniform(0.1, 1.0))
+    world.run(1800.0)
+
+    assert platform.refused == 0
+    assert platform.accepted >= 0.97 * 40 * 30
+
+
+@pytest.mark.parametrize("clients", [1, 2, 4])
 @pytest.mark.parametrize(("kind", "by_clock", "least"), [("sliding", False, 0.966), ("sliding", True, 0.985),
                                                          ("fixed", True, 0.985)])  # fmt: skip
 @pytest.mark.parametrize("latency", [(0.1, 0.1), (0.1, 2.0), (1.0, 1.0), (2.0, 2.0)])

@@ -40,6 +40,8 @@ class Platform:
         self.by_clock = by_clock
         self.ahead_s = ahead_s
         self.headers = headers
+        self.others = 0
+        """So many calls of somebody else come at the beginning of each period."""
         self.counted: deque[float] = deque()
         self.place = -1
         self.accepted = 0
@@ -51,6 +53,7 @@ class Platform:
         place = math.floor(there / period)
         if self.by_clock and place != self.place:
             self.counted.clear()
+            self.counted.extend([there] * self.others)
             self.place = place
         while not self.by_clock and self.counted and self.counted[0] <= there - period:
             self.counted.popleft()

@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 from mock_server.clock import Clock
-from mock_server.latency import Gate, Latency, contention, jitter
+from mock_server.jitter import jitter
+from mock_server.latency import Gate, Latency, contention
 from mock_server.scenario import CompanySpec, Cost, LatencySpec
 
 ONE_SECOND = LatencySpec(slots=2, insert=Cost(call_s=1.0), xml=Cost(row_s=1.0, unchanged_row_s=0.1))

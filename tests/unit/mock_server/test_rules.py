@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from mock_server.entities import ACCOUNT
 from mock_server.rules import Refusal, Rules
 
 ENGLISH = Rules(language="en", mandatory_status=400)
@@ -24,7 +25,7 @@ ENGLISH = Rules(language="en", mandatory_status=400)
 )
 def test_a_new_row_is_checked(row: dict[str, Any], refusal: Refusal | None) -> None:
     """Mandatory fields and lengths, with the limit in the text."""
-    assert ENGLISH.new(row) == refusal
+    assert ENGLISH.new(ACCOUNT, row) == refusal
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_a_new_row_is_checked(row: dict[str, Any], refusal: Refusal | None) -> N
 )  # fmt: skip
 def test_a_wrong_type_or_name_is_an_error_of_the_stream(field: str, value: object) -> None:
     """What cannot be read as its type is refused with the platform's text for a bad body."""
-    refusal = ENGLISH.new({"Name": "A", field: value})
+    refusal = ENGLISH.new(ACCOUNT, {"Name": "A", field: value})
 
     assert refusal is not None
     assert refusal.status == 400
@@ -47,13 +48,13 @@ def test_a_wrong_type_or_name_is_an_error_of_the_stream(field: str, value: objec
 
 def test_an_update_needs_no_name() -> None:
     """Fields that are not sent are not missing."""
-    assert ENGLISH.changes({"City": "Delft"}) is None
-    assert ENGLISH.changes({"City": "D" * 31}) == Refusal(400, "Too long: City (maximum 30)")
+    assert ENGLISH.changes(ACCOUNT, {"City": "Delft"}) is None
+    assert ENGLISH.changes(ACCOUNT, {"City": "D" * 31}) == Refusal(400, "Too long: City (maximum 30)")
 
 
 def test_the_language_and_the_status_are_the_scenarios() -> None:
     """Texts come in the user's language."""
     dutch = Rules(language="nl", mandatory_status=500)
 
-    assert dutch.new({}) == Refusal(500, "Verplicht: Name", "nl")
+    assert dutch.new(ACCOUNT, {}) == Refusal(500, "Verplicht: Name", "nl")
     assert dutch.exists("Code") == Refusal(500, "Gegeven bestaat reeds: Code", "nl")

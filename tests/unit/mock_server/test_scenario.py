@@ -26,13 +26,13 @@ def test_the_scenarios_that_documents_promise_are_there() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("seeed = 3", "x.toml: seeed: unknown key, did you mean seed?"),
-        ("[latency]\nslotz = 3", "x.toml: latency.slotz: unknown key, did you mean slots?"),
-        ("[latency.insert]\nrow_ms = 3", "x.toml: latency.insert.row_ms: unknown key, did you mean row_s?"),
-        ("[company.1001]\nslow = 2.0", "x.toml: company.1001.slow: unknown key, did you mean slower?"),
-        ('[[faults]]\nkind = "slow"\nevry = 2', "x.toml: faults.0.evry: unknown key, did you mean every?"),
-        ("companies = 0", "x.toml: companies: input should be greater than 0"),
-        ("seed = ", "x.toml: not TOML: "),
+        ("seeed = 3", "x.toml:1: seeed: unknown key, did you mean seed?"),
+        ("[latency]\nslotz = 3", "x.toml:2: latency.slotz: unknown key, did you mean slots?"),
+        ("[latency.insert]\nrow_ms = 3", "x.toml:2: latency.insert.row_ms: unknown key, did you mean row_s?"),
+        ("[company.1001]\nslow = 2.0", "x.toml:2: company.1001.slow: unknown key, did you mean slower?"),
+        ('[[faults]]\nkind = "slow"\nevry = 2', "x.toml:3: faults.0.evry: unknown key, did you mean every?"),
+        ("companies = 0", "x.toml:1: companies: input should be greater than 0"),
+        ("seed = ", "x.toml:1: not TOML: "),
     ],
 )
 def test_a_wrong_scenario_is_refused_in_one_line(text: str, says: str) -> None:

@@ -70,6 +70,8 @@ def profile(
         ),
         xml=XmlSpec(
             path="/upload?Topic=Accounts&_Division_={company}",
+            root="eExact",
+            schema_location="eExact-XML.xsd",
             topic="Accounts",
             element="Account",
             max_rows=max_rows,

@@ -1,0 +1,1 @@
+"""Topics: what travels as XML, many records in one document."""
