@@ -69,7 +69,6 @@ class _Slot:
     leases: deque[_Lease] = field(default_factory=deque)
     tell: list[Spent] = field(default_factory=list)
     heard: Heard | None = None
-    out: int = 0
     closed: Wait | None = None
 
     @property
@@ -246,10 +245,20 @@ class SharedBudget:
         if fact is None:
             return
         proved = slot.rule.proof and slot.alignment.heard(ticket.at, wall, fact.used, fact.reset_at_s)
-        refused_s = slot.heard.refused_s if slot.heard is not None else 0.0
+        before, used = slot.heard, fact.used
+        if before is not None and used is not None and before.used is not None and before.at_s == fact.reset_at_s:
+            used = max(used, before.used)  # replies may overtake each other
         slot.heard = Heard(
-            ticket.at, wall, self.skew.now, fact.limit, fact.used, fact.reset_at_s, slot.idle, proved, refused_s
-        )  # fmt: skip
+            ticket.at,
+            wall,
+            self.skew.now,
+            fact.limit,
+            used,
+            fact.reset_at_s,
+            slot.idle,
+            proved,
+            before.refused_s if before is not None else 0.0,
+        )
         if fact.remaining is not None and fact.remaining < slot.idle:
             self._give_back(slot)
 
@@ -291,7 +300,6 @@ class SharedBudget:
             return self._wait(answer, wall)
         for slot, ask in asks:
             granted = answer[slot.key]
-            slot.out += granted
             slot.leases.append((ask.lease, granted, wall + slot.rule.hold_s))
             self._count += 1
             heapq.heappush(self._held, (wall + slot.rule.hold_s, self._count, slot))
@@ -315,7 +323,7 @@ class SharedBudget:
             state = windows[slot.key]
             ready = state.ready_at(slot.rule, ask.units, wall, skew)
             if ready > wall and (latest is None or ready > latest.ready):
-                others = ready == NEVER or state.leased > slot.out
+                others = ready == NEVER or state.leased > 0
                 latest = _Held(slot, ready, others, state.frees_together(slot.rule, ready))
         if latest is not None:
             return latest
@@ -329,7 +337,6 @@ class SharedBudget:
         """
         spent, heard = slot.tell, slot.heard
         slot.tell, slot.heard = [], None
-        slot.out -= sum(item.units for item in spent)
         self._telling.pop(slot.key, None)
         return spent, heard
 

@@ -65,10 +65,10 @@ class Usl:
 
     def peak(self, limit: float) -> Peak:
         """Say where it is highest within 1 … limit."""
-        top = limit
-        if self.beta > 0.0:
-            top = min(limit, math.sqrt(max(0.0, 1.0 - self.alpha) / self.beta))
-        top = max(1.0, top)
+        if self.alpha >= 1.0:  # one alone is fastest
+            top = 1.0
+        else:
+            top = max(1.0, min(limit, math.sqrt((1.0 - self.alpha) / self.beta) if self.beta > 0.0 else limit))
         rate = self.at(top)
         return Peak(top, rate, self._first(NINETY * rate, top), rate / self.gamma)
 

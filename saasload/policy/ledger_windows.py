@@ -25,6 +25,9 @@ from saasload.profile import Limit
 Scope = Literal["app", "user", "company", "endpoint"]
 Kind = Literal["sliding", "fixed", "errors"]
 
+LONGEST_PAUSE_S = 3600.0
+"""A window that the store forgot is left alone for a period if that is no longer; a day goes on from what we know."""
+
 SHARE = 8
 """A lease takes at most this part of what is left: near its end a window is handed out call by call."""
 
@@ -122,17 +125,8 @@ class WindowState:
     """The books of one window."""
 
     __slots__ = (
-        "_blocked",
-        "_distrust",
-        "_expect",
-        "_freeing",
-        "_frees",
-        "_leases",
-        "_limit",
-        "_lost",
-        "_on_grid",
-        "_others",
-        "_used",
+        "_blocked", "_distrust", "_expect", "_freeing", "_frees", "_leases", "_limit", "_lost", "_on_grid", "_others",
+        "_seen", "_shared", "_used",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -145,7 +139,8 @@ class WindowState:
         self._leases: dict[str, tuple[int, float, float, float, float]] = {}
         self._blocked = -NEVER
         self._limit = 0
-        self._on_grid = self._distrust = self._lost = False
+        self._seen: dict[int, tuple[int, int]] = {}
+        self._on_grid = self._distrust = self._lost = self._shared = False
 
     def ready_at(self, rule: Rule, units: int, now: float, skew: Skew) -> float:
         """Say when so many units may be leased: `now`, later, or NEVER while only settling can free them.
@@ -155,7 +150,8 @@ class WindowState:
         self._settle_expired(rule, now)
         if self._lost:
             self._lost = False
-            self._blocked = max(self._blocked, now + min(rule.period_s, 3600.0))
+            if rule.period_s <= LONGEST_PAUSE_S:
+                self._blocked = max(self._blocked, now + rule.period_s)
         if self._blocked > now:
             return self._blocked
         limit = self._ceiling(rule)
@@ -201,6 +197,9 @@ class WindowState:
             own = self._used.get(place, 0) + self._leased(place, rule.period_s) - heard.idle
             self._others[place] = max(self._others.get(place, 0), heard.used - own)
             self._expect = self._others[max(self._others)]
+            self._shared = self._shared or self._expect > 0
+            if heard.used >= self._seen.get(place, (0, 0))[0]:
+                self._seen[place] = (heard.used, self._used.get(place, 0))
         if not self._fixed(rule):
             own = self._not_freed(heard.sent)[0] + self._leased() - heard.idle
             if heard.used > own:
@@ -225,9 +224,10 @@ class WindowState:
 
     def dump(self) -> bytes:
         """Write the books down."""
-        flags = [self._on_grid, self._distrust, self._lost]
+        flags = [self._on_grid, self._distrust, self._lost, self._shared]
         blocked = None if self._blocked == -NEVER else self._blocked
-        others, used = list(self._others.items()), list(self._used.items())
+        others = [(place, units, *self._seen.get(place, (0, 0))) for place, units in self._others.items()]
+        used = list(self._used.items())
         return orjson.dumps([self._frees, used, others, self._expect, self._leases, blocked, self._limit, flags])
 
     @classmethod
@@ -238,10 +238,12 @@ class WindowState:
         frees, used, others, state._expect, leases, blocked, state._limit, flags = values
         state._frees = [(frees_at, units) for frees_at, units in frees]
         state._freeing = sum(units for _, units in frees)
-        state._used, state._others = dict(used), dict(others)
+        state._used = dict(used)
+        state._others = {place: units for place, units, _, _ in others}
+        state._seen = {place: (counted, then) for place, _, counted, then in others}
         state._leases = {name: (held, *rest) for name, (held, *rest) in leases.items()}
         state._blocked = -NEVER if blocked is None else blocked
-        state._on_grid, state._distrust, state._lost = flags
+        state._on_grid, state._distrust, state._lost, state._shared = flags
         return state
 
     def _ceiling(self, rule: Rule) -> int:
@@ -258,10 +260,16 @@ class WindowState:
         return sum(held for held, since, _, lo, _ in self._leases.values() if (since + lo) // period_s <= place)
 
     def _taken_in(self, rule: Rule, place: int) -> int:
-        # One call is always let through to ask: what others used in the last period may be over.
-        expected = min(self._expect, self._ceiling(rule) - 1)
-        others = self._others.get(place, expected)
-        return self._used.get(place, 0) + others + self._leased(place, rule.period_s)
+        used, leased = self._used.get(place, 0), self._leased(place, rule.period_s)
+        others = self._others.get(place)
+        if others is None:
+            # One call is always let through to ask: what others used in the last period may be over.
+            return used + leased + min(self._expect, self._ceiling(rule) - 1)
+        if not self._shared:
+            return used + leased + others
+        # Which of the leased units are in the platform's count is not known; where others count too, none may be.
+        counted, then = self._seen[place]
+        return max(used + leased + others, counted + used - then + leased)
 
     def _room(self, rule: Rule, now: float, skew: Skew) -> int:
         limit = self._ceiling(rule)
@@ -299,6 +307,7 @@ class WindowState:
             if places[-1] not in self._used:
                 self._used = {place: used for place, used in self._used.items() if place > places[-1] - 3}
                 self._others = {place: used for place, used in self._others.items() if place > places[-1] - 3}
+                self._seen = {place: seen for place, seen in self._seen.items() if place in self._others}
             for place in places:
                 self._used[place] = self._used.get(place, 0) + units
         if rule.kind != "fixed":

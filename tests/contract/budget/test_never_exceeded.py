@@ -53,7 +53,7 @@ def test_no_window_is_ever_exceeded(seed: int, match: tuple[Rule, Platform], cli
 
 
 @given(seeds, st.integers(1, 4), st.floats(-40_000.0, 40_000.0))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_no_day_is_ever_exceeded(seed: int, clients: int, ahead_s: float) -> None:
     """A UTC day that ends somewhere in the load: calls on the wire at midnight count on both sides."""
     rule = Rule("day", "company", "fixed", 300, DAY_S)
@@ -67,7 +67,7 @@ def test_no_day_is_ever_exceeded(seed: int, clients: int, ahead_s: float) -> Non
 
 
 @given(seeds, st.integers(1, 25), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_rows_are_counted_where_a_limit_counts_rows(seed: int, rows: int, by_clock: bool) -> None:
     """A call of many rows waits until there is room for all of them."""
     rule = Rule("minute", "company", "fixed" if by_clock else "sliding", 60, 60.0, cost="row")
@@ -82,7 +82,7 @@ def test_rows_are_counted_where_a_limit_counts_rows(seed: int, rows: int, by_clo
 
 
 @given(seeds, st.booleans(), st.floats(1.0, 200.0))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_client_that_dies_takes_nothing_from_the_limit_and_gives_its_place_back(
     seed: int, by_clock: bool, die_at: float
 ) -> None:
@@ -112,10 +112,10 @@ def test_what_others_use_is_left_to_them(clients: int) -> None:
     assert platform.accepted >= 0.97 * 40 * 30
 
 
-@pytest.mark.parametrize("clients", [1, 2, 4])
+@pytest.mark.parametrize("clients", [1, 4])
 @pytest.mark.parametrize(("kind", "by_clock", "least"), [("sliding", False, 0.966), ("sliding", True, 0.985),
                                                          ("fixed", True, 0.985)])  # fmt: skip
-@pytest.mark.parametrize("latency", [(0.1, 0.1), (0.1, 2.0), (1.0, 1.0), (2.0, 2.0)])
+@pytest.mark.parametrize("latency", [(0.1, 0.1), (0.1, 2.0), (2.0, 2.0)])
 def test_throughput_is_near_the_limits_own_ceiling(
     clients: int, kind: str, by_clock: bool, least: float, latency: tuple[float, float]
 ) -> None:
