@@ -48,7 +48,7 @@ def _budget(profile: PlatformProfile) -> Callable[[], None]:
 
 def _schedule(profile: PlatformProfile, companies: int) -> Callable[[], None]:
     lanes = {Company(str(number)): TIMES * 4 + number for number in range(companies)}
-    schedule = Schedule(lanes, Budget(profile.limits, offset=NOON_S), per_company=1)
+    schedule = Schedule(lanes, Budget(profile.limits, offset=NOON_S), per_company=lambda _: 1)
 
     def decide() -> None:
         for number in range(TIMES):
@@ -61,7 +61,7 @@ def _schedule(profile: PlatformProfile, companies: int) -> Callable[[], None]:
 
 
 def _nothing_ready(profile: PlatformProfile) -> Callable[[], None]:
-    schedule = Schedule({Company("1"): 10}, Budget(profile.limits, offset=NOON_S), per_company=1)
+    schedule = Schedule({Company("1"): 10}, Budget(profile.limits, offset=NOON_S), per_company=lambda _: 1)
     schedule.take(0.0)
 
     def decide() -> None:

@@ -6,7 +6,7 @@
 | 429, 503 with Retry-After (`not_executed`) | nothing was executed: send again, after the wait it asks for |
 | 401 (`sign_in`) | nothing was executed: the token is not accepted |
 | 403 (`company_closed`) | nothing was executed: this company is closed to us |
-| 404, 405, 410, 501 (`absent`) | nothing was executed: there is no such door |
+| 404, 405, 410, 501 (`absent`), or a text that says so | nothing was executed: there is no such door |
 | 413 (`too_large`) | nothing was executed: send less at once |
 | any with a known business text | refused: the row's own fault |
 | other 4xx, but not 408 | refused |
@@ -48,6 +48,8 @@ def meaning(status: int, text: str, answers: Answers) -> Meaning:
     """
     if 200 <= status < 300:
         return Meaning.STORED
+    if status >= 400 and answers.says_absent(text):
+        return Meaning.ABSENT
     # What a status says of the call comes first: "Invalid" stands in many a 401 about a token.
     for listed, what in (
         (answers.not_executed, Meaning.NOT_EXECUTED),

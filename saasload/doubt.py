@@ -53,8 +53,12 @@ class Doubts:
 
     @property
     def open(self) -> bool:
-        """Whether rows wait to be settled."""
-        return bool(self._waiting)
+        """Whether rows wait to be settled, or to be sent again since they are not there."""
+        return bool(self._waiting or self._missing)
+
+    def ready_at(self) -> float:
+        """Say from when on `calls` may be made."""
+        return 0.0 if self._missing else self.quiet_until
 
     def add(self, rows: Sequence[int], now: float) -> set[int]:
         """Take rows; return those that something can be done about."""
@@ -67,6 +71,10 @@ class Doubts:
 
     def calls(self) -> Iterator[Call | Outcomes]:
         """Make the calls that settle the rows that wait: questions, or the rows once more."""
+        # Answers come in while other questions are on the wire, so what they say is taken up apart from the questions.
+        if self._missing:
+            missing, self._missing = self._missing, set()
+            return self._rows.again(missing)
         rows, self._waiting = self._waiting, set()
         for row in rows:
             self._rounds[row] = self._rounds.get(row, 0) + 1
@@ -109,9 +117,6 @@ class Doubts:
             some, asked = asked[:count], asked[count:]
             fragments = Fragments([row for row, _ in some], [b""] * count, [key for _, key in some])
             yield Call(self._company, fragments, 0, question=True)
-        missing, self._missing = self._missing, set()
-        if missing:
-            yield from self._rows.again(missing)
 
     def _judge(self, row: int, there: Sequence[Entity]) -> tuple[RowStatus, str, Note | None]:
         sent = self._sent.pop(row, {})

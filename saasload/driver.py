@@ -17,6 +17,7 @@ from saasload.clock import Clock
 from saasload.errors import DecodeError, RunFolderError, TransportError
 from saasload.lane import Lane, Quiet
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus, Trip
+from saasload.policy.parallelism import Parallelism, reply_kind
 from saasload.policy.retry import GiveUp, after_not_sent, after_refusal, retry_after
 from saasload.policy.schedule import Schedule
 from saasload.policy.window import NEVER
@@ -66,7 +67,7 @@ class Recorder(Protocol):
 class Terms:
     """What a driver is told once. `max_rejected` is how many rows may be rejected before the run stops."""
 
-    parallel: int
+    parallelism: Parallelism
     per_company: int
     deadline_s: float
     max_wait_s: float
@@ -102,6 +103,7 @@ class Driver:
         """Take the lanes and all that is needed to settle them."""
         self._lanes = {lane.company: lane for lane in lanes}
         self._schedule = schedule
+        self._parallelism = terms.parallelism
         self._wire = language.wire
         self._look_up = language.look_up
         self._terms = terms
@@ -122,7 +124,7 @@ class Driver:
     async def run(self) -> None:
         """Send until nothing is left to send, or `stop` was called."""
         async with anyio.create_task_group() as tasks:
-            for _ in range(min(self._terms.parallel, len(self._lanes) * self._terms.per_company)):
+            for _ in range(min(self._parallelism.ceiling, len(self._lanes) * self._terms.per_company)):
                 tasks.start_soon(self._work)
 
     def stop(self, reason: str, note: Note) -> None:
@@ -144,12 +146,15 @@ class Driver:
         schedule = self._schedule
         while not self._stopped:
             now = self._clock.now()
+            if self.in_flight >= self.room:
+                await self._rest(timed=False)
+                continue
             company = schedule.take(now)
             if company is None:
                 if not self.in_flight and self._nothing_more(now):
                     self._wake_all()
                     return
-                await self._rest()
+                await self._rest(timed=True)
                 continue
             call = self._next_call(company, now)
             if call is None:
@@ -161,6 +166,12 @@ class Driver:
                 await self._settle(call)
             finally:
                 self.in_flight -= 1
+            self._look_around()
+
+    @property
+    def room(self) -> int:
+        """How many calls may be on the wire now."""
+        return self._parallelism.limit_for(self._schedule.total, self._schedule.longest())
 
     def _next_call(self, company: Company, now: float) -> Call | None:
         lane = self._lanes[company]
@@ -179,19 +190,19 @@ class Driver:
             self._schedule.close(company)
         return None
 
-    async def _rest(self) -> None:
-        """Sleep until something changes; one of the sleepers also watches the time."""
+    async def _rest(self, *, timed: bool) -> None:
+        """Sleep until something changes; one of the sleepers also watches the time, if there is room to use it."""
         event = anyio.Event()
-        until = self._schedule.next_at()
+        until = self._schedule.next_at() if timed else NEVER
         if until >= self._watched_until:
             self._idle.append(event)
-            await self._recorder.flush()
+            await self._flush()
             await event.wait()
             return
         if self._watcher is not None:
             self._idle.append(self._watcher)
         self._watcher, self._watched_until = event, until
-        await self._recorder.flush()
+        await self._flush()
         with self._clock.deadline(max(0.0, until - self._clock.now())):
             await event.wait()
         # A sleeper that woke by itself must not be found asleep: the wake meant for another would be lost on it.
@@ -199,6 +210,13 @@ class Driver:
             self._dismiss_watcher()
         elif event in self._idle:
             self._idle.remove(event)
+
+    async def _flush(self) -> None:
+        """Make durable what is kept; where that fails nothing more is sent, and calls on the wire come to their end."""
+        try:
+            await self._recorder.flush()
+        except RunFolderError as error:
+            self.stop(str(error), Note("journal", str(error)))
 
     def _dismiss_watcher(self) -> None:
         if self._watcher is not None:
@@ -229,7 +247,11 @@ class Driver:
 
     def _look_around(self) -> None:
         """Wake a sleeper where this worker alone cannot serve all that may leave now or soon."""
-        if self._schedule.ready > 1 or self._schedule.next_at() < self._watched_until:
+        # One of the ready lanes is for this worker, and so is one place.
+        more = min(self._schedule.ready, self.room - self.in_flight) - 1
+        if more > 0 or self._schedule.next_at() < self._watched_until:
+            self._wake_one()
+        for _ in range(min(more - 1, len(self._idle))):
             self._wake_one()
 
     # One call, from the record that it leaves to the record of what came of it.
@@ -243,6 +265,7 @@ class Driver:
             self._lanes[call.company].put_back([call])
             self._schedule.settled(call.company, started, 0)
             return
+        ticket = self._parallelism.sent(call.company, self._clock.now())
         try:
             verdict, status, words = await self._send_one(call)
         except anyio.get_cancelled_exc_class():
@@ -250,9 +273,11 @@ class Driver:
             if not call.question:
                 self._conclude(number, call, in_doubt(call, lost), (started, 0, lost.message))
             raise
+        kind = reply_kind(status, self._terms.answers.not_executed)
+        form = "look-up" if call.question else self._wire.name
+        self._parallelism.settled(ticket, self._clock.now(), rows=len(call.rows), form=form, reply=kind)
         settled = self._conclude(number, call, verdict, (started, status, words))
         self._schedule.settled(call.company, self._clock.now(), settled)
-        self._look_around()
 
     async def _send_one(self, call: Call) -> tuple[Verdict, int, str]:
         reply: Reply | None = None
@@ -292,6 +317,8 @@ class Driver:
         outcomes = None
         if isinstance(verdict, Settle):
             outcomes = lane.doubts.reconsider(verdict.outcomes)
+        if 200 <= status < 300 and not call.question:
+            self._schedule.paced(call.company, (now - started) / len(call.rows))
         self._recorder.settled(number, Trip(call, started, now - started, status, words), outcomes)
         if outcomes is not None:
             return self._after(lane, call, outcomes, now)

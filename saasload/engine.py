@@ -148,8 +148,10 @@ async def verify(runs: Path, run: str | None, around: Surroundings | None = None
     """
     around = around or Surroundings()
     folder = find_run(runs, run)
-    with run_lock(folder), contextlib.closing(open_journal(folder)) as journal, open_spool(folder / SPOOL) as spool:
-        job, profile = _remembered(folder, journal.facts(), Resume())
+    with run_lock(folder), contextlib.closing(open_journal(folder)) as journal, contextlib.ExitStack() as stack:
+        facts = journal.facts()
+        job, profile = _remembered(folder, facts, Resume())
+        spool = stack.enter_context(open_spool(folder / str(facts.get("spool", SPOOL))))
         if job.to == EMBEDDED and around.app is None:
             message = f"run {folder.name}: its embedded mock server is gone, so there is nothing to read back"
             raise UsageError(message)
@@ -282,7 +284,7 @@ class _Run:
             auth = None if job.token_file is None else TokenFile(job.token_file)
             headers = {} if auth else {"Authorization": f"Bearer {self.prepared.token.get_secret_value()}"}
             async with open_client(
-                base_url=url, parallel=job.parallel, app=around.app, auth=auth, network=network
+                base_url=url, parallel=job.connections, app=around.app, auth=auth, network=network
             ) as client:
                 yield Sender(url, client, headers, network=network), url
 
@@ -294,10 +296,15 @@ class _Run:
         load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
         self.journal.state({"state": "sending", "to": url})
         await load.run(sender.send, self.around.watch, signals=self.around.signals)
-        load.write_files(self.folder)
-        report = load.report(self.folder, url, anyio.current_time() - began)
-        report.save(self.folder)
-        self.journal.state({"state": "stopped" if report.unsent else "finished"})
+        try:
+            load.write_files(self.folder)
+            report = load.report(self.folder, url, anyio.current_time() - began)
+            report.save(self.folder)
+            self.journal.state({"state": "stopped" if report.unsent else "finished"})
+        except RunFolderError as error:
+            # The rows are where the journal says, so this is a stop, and a resume writes the files.
+            load.failure = load.failure or str(error)
+            report = load.report(self.folder, url, anyio.current_time() - began)
         return report
 
 

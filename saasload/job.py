@@ -11,6 +11,9 @@ from saasload.errors import UsageError
 from saasload.names import nearest
 from saasload.profile import Mode, Seconds, Strict
 
+AUTO_CEILING = 128
+"""The most connections an adaptive load may need: more than any published platform serves at once."""
+
 EMBEDDED = "embedded"
 """The target that saasload starts by itself: a mock server of its own."""
 
@@ -33,10 +36,11 @@ class Job(Strict):
     partitions: PositiveInt | None = None
     partition_by: str | None = None
     fields: Mapping[str, str] = {}
-    parallel: PositiveInt = 10
+    parallel: PositiveInt | Literal["auto"] = "auto"
     per_company: PositiveInt = 1
     rows_per_call: PositiveInt | None = None
     bytes_per_call: PositiveInt | None = None
+    order: Literal["longest", "fifo", "fair"] = "longest"
     deadline_s: Seconds | None = None
     max_wait_s: Seconds = 3600.0
     drain_s: Seconds = 30.0
@@ -53,6 +57,11 @@ class Job(Strict):
         token_file = None if self.token_file is None else self.token_file.absolute()
         placed = self.model_copy(update={"source": self.source.absolute(), "token_file": token_file, "token": None})
         return placed.model_dump(mode="json", exclude_none=True)
+
+    @property
+    def connections(self) -> int:
+        """How many connections its calls may need."""
+        return AUTO_CEILING if self.parallel == "auto" else self.parallel
 
     def max_rejected(self, rows: int) -> float:
         """Say how many of so many rows may be rejected before the run stops."""

@@ -37,8 +37,8 @@ class Lane:
         item = next(self._queue, None)
         if item is not None or not self.doubts.open:
             return item
-        if now < self.doubts.quiet_until:
-            return Quiet(self.doubts.quiet_until)
+        if now < self.doubts.ready_at():
+            return Quiet(self.doubts.ready_at())
         self._queue = self.doubts.calls()
         return self.next(now)
 

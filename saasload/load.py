@@ -20,6 +20,7 @@ from saasload.job import EMBEDDED
 from saasload.lane import Lane
 from saasload.model import ROW_COLUMN, Company, Note, Outcomes, RowStatus
 from saasload.policy.budget import Budget
+from saasload.policy.parallelism import Parallelism
 from saasload.policy.schedule import Schedule
 from saasload.prepare import Prepared
 from saasload.rows import SpooledRows
@@ -35,7 +36,6 @@ class Live:
 
     rows: int
     companies: int
-    parallel: int
     time_scale: float
     started: float
     before: int
@@ -67,6 +67,8 @@ class Load:
         self.signal = 0
         self.failure = ""
         self.driver: Driver | None = None
+        self.parallelism: Parallelism | None = None
+        self.hint: int | None = None
         _settle_refused(spool, book, prepared.company_column)
 
     def in_doubt(self, choice: Literal["ask", "stop", "resend", "skip"]) -> None:
@@ -93,15 +95,17 @@ class Load:
                 for company, count in self.book.companies.items()}  # fmt: skip
         left = {company: rows for company, rows in left.items() if rows}
         budget = Budget(prepared.profile.limits, offset=self.wall_offset)
-        schedule = Schedule(left, budget, per_company=job.per_company)
-        outside = Outside(send, self.clock, self.book, random.Random(job.seed))  # noqa: S311 spreads waits
+        rng = random.Random(job.seed)  # noqa: S311 spreads waits, guards nothing
+        fixed = None if job.parallel == "auto" else job.parallel
+        self.parallelism = Parallelism(fixed, per_company=job.per_company, hint=self.hint, rng=rng)
+        schedule = Schedule(left, budget, per_company=self.parallelism.company_limit, order=job.order)
+        outside = Outside(send, self.clock, self.book, rng)
         lanes = [self._lane(company) for company in left]
         language = Language(prepared.wire, prepared.look_up)
-        self.driver = driver = Driver(lanes, schedule, language, self._terms(), outside)
+        self.driver = driver = Driver(lanes, schedule, language, self._terms(self.parallelism), outside)
         live = Live(
             rows=self.spool.index.rows,
             companies=sum(bool(count.rows) for count in self.book.companies.values()),
-            parallel=job.parallel,
             time_scale=self.clock.scale,
             started=time.monotonic(),
             before=self.book.counts.total(),
@@ -124,10 +128,10 @@ class Load:
         except RunFolderError as error:
             self.failure = self.failure or str(error)
 
-    def _terms(self) -> Terms:
+    def _terms(self, parallelism: Parallelism) -> Terms:
         job, profile = self.prepared.job, self.prepared.profile
         return Terms(
-            parallel=job.parallel,
+            parallelism=parallelism,
             per_company=job.per_company,
             deadline_s=job.deadline_s or profile.deadline_s,
             max_wait_s=job.max_wait_s,
@@ -175,7 +179,9 @@ class Load:
             target=EMBEDDED if job.to == EMBEDDED else url,
             entity=job.entity,
             mode=self.prepared.mode,
-            parallel=job.parallel,
+            parallel=self.parallelism.limit if self.parallelism is not None else job.connections,
+            parallel_found=job.parallel == "auto",
+            limit_changes=() if self.parallelism is None else self.parallelism.changes,
             companies=sum(bool(company.rows) for company in book.companies.values()),
             read=counts.read,
             accepted=counts.accepted,

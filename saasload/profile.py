@@ -55,10 +55,16 @@ class Answers(Strict):
     company_closed: tuple[int, ...] = (403,)
     absent: tuple[int, ...] = (404, 405, 410, 501)
     too_large: tuple[int, ...] = (413,)
+    absent_texts: tuple[str, ...] = ()
     business_errors: tuple[BusinessError, ...] = ()
     created: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
+
+    def says_absent(self, text: str) -> bool:
+        """Whether a text says that there is no such way to send, whatever its status."""
+        folded = text.casefold()
+        return any(known.casefold() in folded for known in self.absent_texts)
 
     def business(self, text: str) -> str | None:
         """Return the reason a known business text stands for, or None."""
@@ -81,11 +87,19 @@ class FieldSpec(Strict):
     xml: str | None = None
 
 
+class Pace(Strict):
+    """How long a call takes there, as far as is known: `call_s + row_s * rows` seconds, when nobody waits."""
+
+    call_s: Annotated[float, Field(ge=0)]
+    row_s: Annotated[float, Field(ge=0)] = 0.0
+
+
 class InsertSpec(Strict):
     """One POST a row."""
 
     path: str
     max_bytes: PositiveInt = 1_000_000
+    pace: Pace | None = None
 
 
 class BatchSpec(Strict):
@@ -96,6 +110,7 @@ class BatchSpec(Strict):
     max_rows: PositiveInt = 250
     max_bytes: PositiveInt = 4_000_000
     change_set: Literal["row", "call"] = "row"
+    pace: Pace | None = None
 
 
 class XmlSpec(Strict):
@@ -109,6 +124,7 @@ class XmlSpec(Strict):
     max_rows: PositiveInt = 100
     max_bytes: PositiveInt = 1_000_000
     attributes: Mapping[str, Mapping[str, str]] = {}
+    pace: Pace | None = None
 
 
 class LookUpSpec(Strict):
@@ -181,6 +197,8 @@ class PlatformProfile(Strict):
     token_env: str = "SAASLOAD_TOKEN"  # noqa: S105 the name of a variable, not a token
     practice_token: str | None = None
     time_scale_header: str | None = None
+    slots: PositiveInt | None = None
+    """How many calls the platform serves at once, all companies together, where that is known."""
     keepalive_s: Seconds = 4.0
     deadline_s: Seconds = 120.0
     json_decimal: Literal["string", "number"] = "string"

@@ -9,14 +9,14 @@ import anyio
 import orjson
 
 from saasload.clock import Clock
-from saasload.errors import TargetError, TransportError, UsageError
+from saasload.errors import DecodeError, SaasloadError, TargetError, TransportError, UsageError
 from saasload.model import Company, Reply, Request, RowStatus
 from saasload.policy.budget import Budget
 from saasload.policy.retry import GiveUp, after_refusal, retry_after
 from saasload.prepare import Prepared
 from saasload.rows import SpooledRows
 from saasload.source.spool import Spool
-from saasload.wire.lookup import LookUp
+from saasload.wire.lookup import Entity, LookUp
 from saasload.wire.values import Plain
 
 Send = Callable[[Request], Awaitable[Reply]]
@@ -76,14 +76,20 @@ class Verifier:
         self._send = send
         self._clock = clock
         self._tally: Counter[str] = Counter()
-        self._slots = anyio.CapacityLimiter(prepared.job.parallel)
+        self._slots = anyio.CapacityLimiter(prepared.job.connections)
 
     async def prove(self, run: str, budget: Budget) -> Proof:
         """Ask all companies side by side."""
-        async with anyio.create_task_group() as tasks:
-            for company, part in self._spool.index.companies.items():
-                if part.rows:
-                    tasks.start_soon(self._company, Company(company), budget)
+        try:
+            async with anyio.create_task_group() as tasks:
+                for company, part in self._spool.index.companies.items():
+                    if part.rows:
+                        tasks.start_soon(self._company, Company(company), budget)
+        except BaseExceptionGroup as group:
+            first = group.exceptions[0]
+            if isinstance(first, SaasloadError):
+                raise first from None
+            raise
         names = ("expected", "once", "missing", "twice", "different", "keyless", "calls")
         return Proof(run, **{name: self._tally[name] for name in names})
 
@@ -91,8 +97,7 @@ class Verifier:
         rows = SpooledRows(self._prepared, self._spool, company, self._statuses)
         async with self._slots:
             async for keys, sent in self._questions(company, rows):
-                reply = await self._ask(company, keys, budget)
-                found = self._look_up.read(reply)
+                found = await self._ask(company, keys, budget)
                 for key, values in zip(keys, sent, strict=True):
                     there = found.get(key.strip(), [])
                     if len(there) == 1 and self._look_up.differing(values, there[0]):
@@ -115,7 +120,7 @@ class Verifier:
                 asked, keys = keys[:count], keys[count:]
                 yield asked, [by_key[key] for key in asked]
 
-    async def _ask(self, company: Company, keys: Sequence[str], budget: Budget) -> Reply:
+    async def _ask(self, company: Company, keys: Sequence[str], budget: Budget) -> Mapping[str, Sequence[Entity]]:
         profile = self._prepared.profile
         for attempt in range(1, profile.retry.attempts + 1):
             now = self._clock.now()
@@ -126,12 +131,12 @@ class Verifier:
             self._tally["calls"] += 1
             try:
                 reply = await self._send(self._look_up.request(company, keys))
-            except TransportError:
+                if 200 <= reply.status < 300:
+                    return self._look_up.read(reply)
+            except (TransportError, DecodeError):
                 reply = Reply(503, {}, b"")
             finally:
                 budget.settled(company, self._clock.now())
-            if 200 <= reply.status < 300:
-                return reply
             wait_s = retry_after(reply.headers.get("retry-after"), self._clock.wall())
             decision = after_refusal(profile.retry, attempt, wait_s, random.Random())  # noqa: S311 spreads waits
             if isinstance(decision, GiveUp) or reply.status not in {429, 500, 502, 503, 504}:

@@ -192,9 +192,9 @@ class Scenario(_Strict):
     description: str = ""
     seed: int = 7
     token: str = "mock-token"  # noqa: S105 - public: it opens nothing but the mock
-    companies: PositiveInt = 100
-    first_company: PositiveInt = 1001
-    archived: NonNegativeInt = 0
+    companies: Annotated[int, Field(gt=0, le=100_000)] = 100
+    first_company: Annotated[int, Field(gt=0, le=900_000_000)] = 1001
+    archived: Annotated[int, Field(ge=0, le=100_000)] = 0
     """Companies listed beyond the others with another status than 1; calls to them get 403."""
     language: Literal["en", "nl"] = "en"
     xml_root: str = ""

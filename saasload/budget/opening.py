@@ -19,7 +19,7 @@ def store_name(*identity: str) -> str:
     Names are short and safe in files and keys, and no secret can be read from them.
 
     >>> store_name("http://127.0.0.1:8000", "app")
-    '3f6b8ce2d7b2'
+    'bdde4d8a3313'
     """
     return hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12]
 

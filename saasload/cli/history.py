@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from saasload.cli.load import number
 from saasload.errors import UsageError
 
 Runs = Annotated[Path, typer.Option(help="The folder that run folders are in.")]
@@ -21,7 +22,7 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
     to: Annotated[str | None, typer.Option(help="Another address for the same target.")] = None,
     profile: Annotated[str | None, typer.Option(help="Another profile than the run began with.")] = None,
     mode: Annotated[str | None, typer.Option(help="Go on in another mode.")] = None,
-    parallel: Annotated[int | None, typer.Option(help="Go on with another parallelism.")] = None,
+    parallel: Annotated[str | None, typer.Option(help="Go on with another parallelism: a number, or auto.")] = None,
     per_company: Annotated[int | None, typer.Option(help="Calls on the wire at once in one company.")] = None,
     rows_per_call: Annotated[int | None, typer.Option(help="Fewer rows a call.")] = None,
     bytes_per_call: Annotated[int | None, typer.Option(help="Fewer bytes a call.")] = None,
@@ -52,8 +53,9 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
         if value not in allowed:
             message = f"{option} {value}: use {', '.join(allowed[:-1])} or {allowed[-1]}"
             raise UsageError(message)
+    wanted = parallel if parallel in {None, "auto"} else number("--parallel", str(parallel))
     changes = {
-        "to": to, "profile": profile, "mode": mode, "parallel": parallel, "per_company": per_company,
+        "to": to, "profile": profile, "mode": mode, "parallel": wanted, "per_company": per_company,
         "rows_per_call": rows_per_call, "bytes_per_call": bytes_per_call, "deadline_s": deadline_s,
         "max_wait_s": max_wait_s, "drain_s": drain_s, "max_errors": max_errors, "token_file": token_file,
     }  # fmt: skip

@@ -32,8 +32,13 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
     partition_by: Annotated[
         str | None, typer.Option(help="The column that names each row's company. Without one, rows are dealt evenly.")
     ] = None,
-    parallel: Annotated[int, typer.Option(help="Calls on the wire at once, over all companies.")] = 10,
+    parallel: Annotated[
+        str, typer.Option(help="Calls on the wire at once, over all companies: a number, or auto to find the best.")
+    ] = "auto",
     per_company: Annotated[int, typer.Option(help="Calls on the wire at once in one company.")] = 1,
+    order: Annotated[
+        str, typer.Option(help="Which company goes next: longest (most work left), fair (in turn) or fifo.")
+    ] = "longest",
     rows_per_call: Annotated[int | None, typer.Option(help="Fewer rows a call than the profile allows.")] = None,
     bytes_per_call: Annotated[int | None, typer.Option(help="Fewer bytes a call than the profile allows.")] = None,
     field: Annotated[
@@ -74,8 +79,9 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         companies=companies,
         partitions=partitions,
         partition_by=partition_by,
-        parallel=parallel,
+        parallel=parallel if parallel == "auto" else number("--parallel", parallel),
         per_company=per_company,
+        order=order,
         rows_per_call=rows_per_call,
         bytes_per_call=bytes_per_call,
         fields=_pairs(field or []),
@@ -124,6 +130,15 @@ def _job(to: str | None, profile: str | None, **arguments: object) -> Job:
             raise UsageError(message)
         token = SecretStr(found)
     return make_job(to=target.url, profile=profile or target.profile, token=token, **arguments)
+
+
+def number(option: str, text: str) -> int:
+    """Read an option that is a number or a word that was dealt with before; UsageError for anything else."""
+    try:
+        return int(text)
+    except ValueError as error:
+        message = f"{option} {text}: must be a number, or auto"
+        raise UsageError(message) from error
 
 
 def _pairs(given: list[str]) -> dict[str, str]:

@@ -88,7 +88,7 @@ def progress_words(live: Live) -> str:
         f"{live.companies_done():,} of {live.companies:,} companies done"
     )
     waits = live.driver.waits()
-    if waits and live.driver.in_flight < live.parallel:
+    if waits and live.driver.in_flight < live.driver.room:
         seconds, company = waits[0]
         words += f"; waiting: company {company}, {max(0.0, seconds / live.time_scale):,.0f} s"
         if len(waits) > 1:
@@ -104,7 +104,7 @@ def summary_lines(report: Report) -> list[str]:
             f"{report.in_doubt:,} in doubt + {report.unsent:,} unsent"
         ),
         (
-            f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {report.parallel} parallel, "
+            f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {_parallel(report)}, "
             f"in {report.duration_s:,.1f} s: {report.rows_per_hour:,} rows an hour{_there(report)}"
         ),
     ]
@@ -115,6 +115,10 @@ def summary_lines(report: Report) -> list[str]:
         lines.append(f"stopped early: {report.stopped}")
     lines.append(f"files: {report.folder}/")
     return lines
+
+
+def _parallel(report: Report) -> str:
+    return f"{report.parallel} parallel{' (found)' if report.parallel_found else ''}"
 
 
 def _there(report: Report) -> str:

@@ -80,7 +80,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """EB10 once on the virtual and once on a real clock."""
+    """EB10 once on the virtual clock, and the fastest of some runs on a real one: other work only makes it slower."""
 
     time_scale: float
     virtual_s: float
@@ -114,10 +114,20 @@ class Reproduction:
         return KNEE[0] <= self.curve.advice.knee.value <= KNEE[1]
 
     @property
+    def misses(self) -> tuple[str, ...]:
+        """What does not come out as it should, in a word each."""
+        cells = [cell.test.name for cell in self.cells if not cell.fits]
+        rest = {
+            "the knee": self.knee_fits,
+            "32 and 100": self.slower_beyond,
+            "the real clock": self.agreement is None or self.agreement.fits,
+        }
+        return (*cells, *(name for name, fits in rest.items() if not fits))
+
+    @property
     def fits(self) -> bool:
         """Whether all that was published comes out again."""
-        clocks = self.agreement is None or self.agreement.fits
-        return all(cell.fits for cell in self.cells) and self.knee_fits and self.slower_beyond and clocks
+        return not self.misses
 
 
 def load_of(test: Test, *, repeat: int, seed: int) -> Load:
@@ -164,8 +174,8 @@ def count_runs(*, seed: int) -> int:
 def agree(ran: dict[Load, Ran], *, seed: int, time_scale: float) -> Agreement:
     """Run EB10 against a mock in a process of its own, its time sped up, and compare."""
     load = load_of(next(test for test in TESTS if test.name == "EB10"), repeat=0, seed=seed)
-    real = make_run(load, Ground(SCENARIO, "real", time_scale))
-    return Agreement(time_scale, ran[load].duration_s, real.duration_s)
+    real_s = min(make_run(load, Ground(SCENARIO, "real", time_scale)).duration_s for _ in range(REPEATS))
+    return Agreement(time_scale, ran[load].duration_s, real_s)
 
 
 def _weight(load: Load) -> tuple[int, str, int, int, int, int]:

@@ -182,7 +182,7 @@ def fact_lines(result: Reproduction) -> list[str]:
             f"EB10 on a real clock, time x{agreement.time_scale:g}: {agreement.real_s:.1f} s against "
             f"{agreement.virtual_s:.1f} s on the virtual one ({agreement.deviation:+.1%})"
         )
-    lines.append("all as published" if result.fits else "not all as published: see the cells marked with !")
+    lines.append("all as it should be" if result.fits else f"not as it should be: {', '.join(result.misses)}")
     return lines
 
 

@@ -1,11 +1,10 @@
 """What reply headers say about limits.
 
-Sources: Retry-After is RFC 9110 section 10.2.3 (seconds or an HTTP date), `retry-after-ms` is Azure's. The IETF fields
-are read in the shapes of draft-ietf-httpapi-ratelimit-headers: 03 (`RateLimit-Limit`, `-Remaining`, `-Reset`),
+Sources: Retry-After is RFC 9110 section 10.2.3 (seconds or an HTTP date), `retry-after-ms` a common extension. The IETF
+fields are read in the shapes of draft-ietf-httpapi-ratelimit-headers: 03 (`RateLimit-Limit`, `-Remaining`, `-Reset`),
 07 (`RateLimit: limit=…, remaining=…, reset=…`) and 08 on (`RateLimit: "name";r=…;t=…` with `RateLimit-Policy:
 "name";q=…;w=…`). Everything else is named by the platform's profile, for instance a pair for the minute and one for
-the day. Reports of what goes wrong with them: picqer/exact-php-client 255, 503, 646 and
-fretje/exactonline-api-dotnet-client 8.
+the day. What clients were seen to do wrong with them is in docs/decisions/0006.
 """
 
 import math

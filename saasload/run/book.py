@@ -63,7 +63,16 @@ class Book:
         self._no = journal.last_call()
 
     def replay(self) -> None:
-        """Take over what earlier processes of this run have written; a call without an answer leaves rows in doubt."""
+        """Take over what earlier processes of this run have written; a call without an answer leaves rows in doubt.
+
+        Raises RunFolderError for what no process of ours can have written: the file is damaged.
+        """
+        try:
+            self._replay()
+        except (ValueError, TypeError, LookupError, OSError, OverflowError, AssertionError) as error:
+            raise self._journal.damaged(error) from error
+
+    def _replay(self) -> None:
         statuses = self.statuses
         plain: Counter[tuple[Company, int]] = Counter()
         for entry in self._journal.replay():
@@ -99,7 +108,12 @@ class Book:
         sent_ms = int((self._times.epoch + at) * 1000)
         self._commit.add(Sending(number, call.company, form, sent_ms, call.size, call.attempt, call.rows))
         if not call.question:
-            await self._commit.durable()
+            try:
+                await self._commit.durable()
+            except BaseException:
+                # It never leaves, and that is known: without this the next process would take it for lost.
+                self._commit.add(Settled(number, 0, 0.0, "not sent", None))
+                raise
         return number
 
     def settled(self, number: int, trip: Trip, outcomes: Outcomes | None) -> None:

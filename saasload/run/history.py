@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from saasload.errors import RunFolderError
+from saasload.policy.concurrency import Change
 from saasload.run.journal import open_journal
 from saasload.run.report import Group, Report
 
@@ -17,7 +18,13 @@ def read_report(folder: Path) -> Report:
     path = folder / "report.json"
     try:
         facts = orjson.loads(path.read_bytes())
-        return Report(**{**facts, "groups": tuple(Group(**group) for group in facts["groups"])})
+        return Report(
+            **{
+                **facts,
+                "groups": tuple(Group(**group) for group in facts["groups"]),
+                "limit_changes": tuple(Change(**change) for change in facts["limit_changes"]),
+            }
+        )
     except FileNotFoundError as error:
         message = f"{folder}: no report yet; the run was cut off, go on with it: saasload resume {folder.name}"
         raise RunFolderError(message) from error

@@ -8,6 +8,7 @@ it: a row a ROW would be five times the work (docs/performance.md).
 import sqlite3
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -145,10 +146,8 @@ class Journal:
 
     def facts(self) -> dict[str, object]:
         """Tell what was kept about the run."""
-        try:
+        with self._reading():
             return {name: orjson.loads(value) for name, value in self._connection.execute("select * from facts")}
-        except sqlite3.Error as error:
-            raise _failed(self._path, error) from error
 
     def replay(self) -> Iterator[Entry]:
         """Tell what every call came to, in the order they left."""
@@ -156,9 +155,7 @@ class Journal:
 
     def single_rows(self) -> Iterator[Sequence[Sequence[object]]]:
         """Tell the accepted rows that had a call of their own, some thousands at a time, in columns."""
-        found = self._connection.execute(_SINGLE_ROWS, (self._after, LOOK_UP))
-        while chunk := found.fetchmany(CHUNK):
-            yield list(zip(*chunk, strict=True))
+        yield from self._columns(_SINGLE_ROWS, self._after, LOOK_UP)
 
     def many_rows(self) -> Iterator[tuple[Company, Sequence[int], bytes, Sequence[str]]]:
         """Tell the outcomes of all other calls: company, rows, their statuses, and the target's ids."""
@@ -179,15 +176,30 @@ class Journal:
 
     def trips(self) -> Iterator[Sequence[Sequence[object]]]:
         """Tell every call as a line of calls.parquet, some thousands at a time, in columns."""
-        found = self._connection.execute(_TRIPS, (CARRIED,))
-        while chunk := found.fetchmany(CHUNK):
-            yield list(zip(*chunk, strict=True))
+        yield from self._columns(_TRIPS, CARRIED)
+
+    def damaged(self, error: Exception) -> RunFolderError:
+        """Say of something it holds that it cannot be."""
+        return _damaged(self._path, str(error))
+
+    def _columns(self, query: str, *values: object) -> Iterator[Sequence[Sequence[object]]]:
+        with self._reading():
+            found = self._connection.execute(query, values)
+            while chunk := found.fetchmany(CHUNK):
+                yield list(zip(*chunk, strict=True))
 
     def _select(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        try:
+        with self._reading():
             yield from self._connection.execute(query, values)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
         except sqlite3.Error as error:
             raise _failed(self._path, error) from error
+        except orjson.JSONDecodeError as error:
+            raise self.damaged(error) from error
 
     def begin_source(self, spool: str, carried: Iterator[tuple[Company, Outcomes]]) -> None:
         """Go over to another source, and to row numbers of its own, in one step.
@@ -209,7 +221,7 @@ class Journal:
 
     def last_call(self) -> int:
         """Tell the number of the last call, 0 where none ever left."""
-        found = self._connection.execute("select max(no) from calls").fetchone()[0]
+        ((found,),) = self._select("select max(no) from calls")
         return int(found or 0)
 
     def close(self) -> None:
@@ -255,7 +267,7 @@ def open_journal(folder: Path) -> Journal:
         raise RunFolderError(f"{path}: written by {which} (version {version}, this is {VERSION})")
     if damage != "ok":
         connection.close()
-        raise RunFolderError(f"{path}: damaged ({damage}); the target alone knows what was booked, look there first")
+        raise _damaged(path, damage)
     return Journal(path, connection)
 
 
@@ -265,6 +277,11 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection.execute("pragma journal_mode = wal")
     connection.execute("pragma synchronous = full")
     return connection
+
+
+def _damaged(path: Path, how: str) -> RunFolderError:
+    line = " ".join(how.split())[:200]
+    return RunFolderError(f"{path}: damaged ({line}); the target alone knows what was booked, look there first")
 
 
 def _failed(path: Path, error: Exception) -> RunFolderError:

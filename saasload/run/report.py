@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -10,6 +11,7 @@ import orjson
 
 from saasload.errors import RunFolderError
 from saasload.model import Company, RowStatus
+from saasload.policy.concurrency import Change
 from saasload.run.book import Book, CompanyCount
 
 
@@ -43,6 +45,7 @@ class Group:
 class Report:
     """What a run did. Durations are wall time; `target_*` are in the target's time, which a mock may run faster.
 
+    `parallel` is what was set, or, where `parallel_found`, what the adaptive limit came to; `limit_changes` tells how.
     read = accepted + rejected + in_doubt + unsent, and accepted = created + updated + unchanged.
     """
 
@@ -52,6 +55,7 @@ class Report:
     entity: str
     mode: str
     parallel: int
+    parallel_found: bool
     companies: int
     read: int
     accepted: int
@@ -74,6 +78,7 @@ class Report:
     stopped: str
     reasons: dict[str, int]
     groups: tuple[Group, ...]
+    limit_changes: Sequence[Change]
     exit_code: int
 
     def to_json(self) -> bytes:

@@ -37,8 +37,8 @@ def test_one_slow_company_of_ten_delays_no_other(
         f"companies = 10\n[company.1001]\nslower = 10.0\n[latency]\n{fast}", source="slow", name="slow"
     )
 
-    without = _ends_s(simulate(source, alike, mode="insert", **UNLIMITED).folder)
-    with_it = _ends_s(simulate(source, slow, mode="insert", **UNLIMITED).folder)
+    without = _ends_s(simulate(source, alike, mode="insert", parallel=10, **UNLIMITED).folder)
+    with_it = _ends_s(simulate(source, slow, mode="insert", parallel=10, **UNLIMITED).folder)
 
     assert with_it["1001"] > 5 * without["1001"]
     assert all(with_it[company] <= without[company] * 1.02 for company in without if company != "1001")

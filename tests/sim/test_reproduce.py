@@ -136,7 +136,7 @@ def test_a_scenario_is_fitted_to_runs_and_plays_like_them(
         "batch = { call_s = 0.4, row_s = 0.05 }\nxml = { call_s = 0.8, row_s = 0.03 }\n"
     )
     truth = parse_scenario(text, source="truth", name="truth")
-    source = samples(rows=3000, companies=30)
+    source = samples(rows=1500, companies=30)
 
     def load(scenario: Any, mode: str, rows_per_call: int) -> Simulation:
         how = {"parallel": 12, "profile": "mock-unlimited", "mode": mode, "rows_per_call": rows_per_call}

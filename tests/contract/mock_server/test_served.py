@@ -6,44 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-import httpx
 import pytest
 
 ACCOUNTS = "/api/v1/1001/crm/Accounts"
-HEADERS = {"Authorization": "Bearer mock-token"}
 COMMAND = (sys.executable, "-m", "mock_server")
 
 
-@contextmanager
-def served(scenario: str | Path = "fast", *more: str) -> Iterator[tuple[httpx.Client, "subprocess.Popen[bytes]"]]:
-    """Serve a scenario on a free port; the process ends with its standard input."""
-    command = [*COMMAND, "--port", "0", "--announce", "--die-with-stdin", "--scenario", str(scenario), *more]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        announced = json.loads(process.stdout.readline())
-        assert announced["pid"] == process.pid
-        try:
-            with httpx.Client(base_url=announced["url"], headers=HEADERS, trust_env=False) as client:
-                yield client, process
-        finally:
-            process.stdin.close()
-            process.wait(10)
-
-
-def stderr_of(process: "subprocess.Popen[bytes]") -> bytes:
-    """End a process and return what it said on its standard error."""
-    assert process.stdin is not None
-    assert process.stderr is not None
-    process.stdin.close()
-    return process.stderr.read()
-
-
-def test_it_serves_and_ends_with_its_standard_input() -> None:
+def test_it_serves_and_ends_with_its_standard_input(served: Any, stderr_of: Any) -> None:
     """A row goes in and comes out; closing stdin ends the server without a word."""
     with served() as (client, process):
         made = client.post(ACCOUNTS, json={"Code": "1", "Name": "A"})
@@ -57,7 +29,7 @@ def test_it_serves_and_ends_with_its_standard_input() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_without_a_traceback(number: signal.Signals) -> None:
+def test_a_signal_ends_it_without_a_traceback(served: Any, stderr_of: Any, number: signal.Signals) -> None:
     """Ctrl-C is a normal end, also with a connection open."""
     with served() as (client, process):
         client.get("/_mock/health")
@@ -67,7 +39,7 @@ def test_a_signal_ends_it_without_a_traceback(number: signal.Signals) -> None:
         assert stderr_of(process) == b""
 
 
-def test_time_runs_faster_at_a_scale() -> None:
+def test_time_runs_faster_at_a_scale(served: Any) -> None:
     """A read of a mock second takes a twentieth, and the reply says the scale."""
     with served("default", "--time-scale", "20") as (client, _):
         answer = client.get(ACCOUNTS)
@@ -80,7 +52,9 @@ def test_time_runs_faster_at_a_scale() -> None:
 @pytest.mark.parametrize(
     ("kind", "booked"), [("drop-before", []), ("drop-after", ["1"]), ("cut", ["1"]), ("late-commit", [])]
 )
-def test_a_dropped_connection_is_really_dropped(tmp_path: Path, kind: str, booked: list[str]) -> None:
+def test_a_dropped_connection_is_really_dropped(
+    served: Any, stderr_of: Any, tmp_path: Path, kind: str, booked: list[str]
+) -> None:
     """Not one byte of an answer, or half of one; then the end of the stream."""
     path = tmp_path / "faulty.toml"
     path.write_text(f'[[faults]]\nkind = "{kind}"\nlast = 1\nafter_s = 600.0\n')
@@ -108,7 +82,7 @@ def test_a_dropped_connection_is_really_dropped(tmp_path: Path, kind: str, booke
         assert stderr_of(process) == b""
 
 
-def test_a_body_that_is_too_large_is_refused_and_the_server_lives(tmp_path: Path) -> None:
+def test_a_body_that_is_too_large_is_refused_and_the_server_lives(served: Any, tmp_path: Path) -> None:
     """413, and the next request is served."""
     path = tmp_path / "small.toml"
     path.write_text("max_body_bytes = 1000\n")

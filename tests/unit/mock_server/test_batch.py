@@ -126,6 +126,52 @@ def test_reads_stand_outside_and_addresses_may_be_short(run: Any, client: Any) -
 
 
 @pytest.mark.parametrize(
+    ("mode", "shape", "booked"),
+    [
+        ("atomic-change-sets", [[201], 400, [201]], ["0", "5"]),
+        ("half-applied", [[201], 400], ["0", "1"]),
+        ("continue-on-error", [[201], [201, 400, 500, 201], [201]], ["0", "1", "4", "5"]),
+    ],
+)
+def test_a_change_set_fails_as_the_scenario_says(
+    run: Any, client: Any, mode: Any, shape: list[Any], booked: list[str]
+) -> None:
+    """All or nothing; half of it behind the same error part, and no answer for the rest; or row by row."""
+    rows = [{"Name": "A", "Code": "1"}, {"City": "no name"}, {"Name": "A", "Code": "1"}, {"Name": "A", "Code": "4"}]
+    middle = [operation(row, content_id=number) for number, row in enumerate(rows, start=1)]
+    first, last = (operation({"Name": "A", "Code": code}, content_id=int(code) + 10) for code in ("0", "5"))
+
+    async def main() -> None:
+        async with client(Scenario(batch=mode)) as http:
+            reply = await http.post(BATCH, content=batch([first], middle, [last]), headers=HEADERS)
+            found = answers(reply)
+            assert [part[1] if isinstance(part, tuple) else [one[1] for one in part] for part in found] == shape
+            assert (await http.get("/_mock/rows?company=1001")).json()["codes"] == booked
+
+    run(main)
+
+
+def test_a_batch_of_another_service_books_its_own_entities(run: Any, client: Any) -> None:
+    """Items under `logistics`, relative and absolute; a row changed twice in a change set is refused."""
+
+    async def main() -> None:
+        async with client() as http:
+            rows = [{"Code": str(n), "Description": "d"} for n in range(2)]
+            body = batch([operation(rows[0], content_id=1, target="Items"),
+                          operation(rows[1], content_id=2, target="/api/v1/1001/logistics/Items")])  # fmt: skip
+            reply = await http.post("/api/v1/1001/logistics/$batch", content=body, headers=HEADERS)
+            (made,) = answers(reply)
+            assert [(one[1], one[2]["d"]["Code"]) for one in made] == [(201, "0"), (201, "1")]
+            key = f"Items(guid'{made[0][2]['d']['ID']}')"
+            twice = batch([operation("", content_id=n, target=key, method="DELETE") for n in range(2)])
+            reply = await http.post("/api/v1/1001/logistics/$batch", content=twice, headers=HEADERS)
+            assert [part[1] for part in answers(reply)] == [400]
+            assert (await http.get("/api/v1/1001/logistics/Items/$count")).text == "2"
+
+    run(main)
+
+
+@pytest.mark.parametrize(
     ("scenario", "status"), [(Scenario(batch="off"), 404), (Scenario(max_batch_parts=1), 400), (Scenario(), 202)]
 )
 def test_the_scenario_decides_what_a_batch_may_be(run: Any, client: Any, scenario: Scenario, status: int) -> None:

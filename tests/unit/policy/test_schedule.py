@@ -27,6 +27,11 @@ lanes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 calls = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 160), st.booleans()), min_size=1, max_size=30)
 
 
+def one(_company: Company) -> int:
+    """Allow each company one call in flight."""
+    return 1
+
+
 @dataclass
 class Load:
     """A load as the driver runs it, told the time by its replies."""
@@ -46,7 +51,7 @@ class Load:
         """Make the lanes."""
         self.unsent = {Company(f"C{number}"): rows for number, rows in enumerate(self.sizes)}
         self.remaining = dict(self.unsent)
-        self.schedule = Schedule(dict(self.unsent), self.budget, per_company=self.per_company)
+        self.schedule = Schedule(dict(self.unsent), self.budget, per_company=lambda _: self.per_company)
 
     def eligible(self) -> list[Company]:
         """List the lanes that may send now, the longest first."""
@@ -118,7 +123,7 @@ def test_every_lane_is_served_to_its_end(
 def test_a_lane_that_a_shared_limit_blocks_is_not_forgotten() -> None:
     """Only the reply to another company can free its slot, and then it goes."""
     budget = Budget([Limit(scope="app", calls=1, period_s=10.0)], offset=0.0)
-    schedule = Schedule({Company("A"): 2, Company("B"): 1}, budget, per_company=1)
+    schedule = Schedule({Company("A"): 2, Company("B"): 1}, budget, per_company=one)
 
     assert schedule.take(0.0) == "A"
     assert schedule.take(0.0) is None
@@ -133,14 +138,14 @@ def test_a_lane_that_a_shared_limit_blocks_is_not_forgotten() -> None:
 
 def test_lanes_of_one_length_go_in_their_order() -> None:
     """Runs can be repeated."""
-    schedule = Schedule({Company("B"): 3, Company("A"): 3, Company("C"): 5}, Budget([], offset=0.0), per_company=1)
+    schedule = Schedule({Company("B"): 3, Company("A"): 3, Company("C"): 5}, Budget([], offset=0.0), per_company=one)
 
     assert [schedule.take(0.0) for _ in range(4)] == ["C", "B", "A", None]
 
 
 def test_a_hold_never_ends_sooner_than_one_before() -> None:
     """Two answers that ask for a wait: the later end counts."""
-    schedule = Schedule({Company("A"): 3}, Budget([], offset=0.0), per_company=1)
+    schedule = Schedule({Company("A"): 3}, Budget([], offset=0.0), per_company=one)
     schedule.hold(Company("A"), 20.0)
     schedule.hold(Company("A"), 10.0)
 
@@ -151,7 +156,7 @@ def test_a_hold_never_ends_sooner_than_one_before() -> None:
 
 def test_rows_that_need_no_call_shorten_a_lane_at_once() -> None:
     """A lane waits its turn by what is left of it now."""
-    schedule = Schedule({Company("A"): 9, Company("B"): 5}, Budget([], offset=0.0), per_company=1)
+    schedule = Schedule({Company("A"): 9, Company("B"): 5}, Budget([], offset=0.0), per_company=one)
     schedule.skipped(Company("A"), 8)
 
     assert [schedule.take(0.0), schedule.take(0.0)] == ["B", "A"]
@@ -159,7 +164,7 @@ def test_rows_that_need_no_call_shorten_a_lane_at_once() -> None:
 
 def test_a_closed_lane_neither_sends_nor_waits() -> None:
     """Whether it was ready or waiting when it closed."""
-    schedule = Schedule({Company("A"): 1, Company("B"): 1, Company("C"): 1}, Budget([], offset=0.0), per_company=1)
+    schedule = Schedule({Company("A"): 1, Company("B"): 1, Company("C"): 1}, Budget([], offset=0.0), per_company=one)
     schedule.hold(Company("A"), 50.0)
     assert schedule.take(0.0) == "B"
     schedule.close(Company("A"))

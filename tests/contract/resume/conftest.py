@@ -1,0 +1,166 @@
+"""Runs in processes of their own, that are killed and resumed; a mock server that is not."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from saasload.sample import write_sample
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The report it printed with --json."""
+        found: dict[str, Any] = orjson.loads(self.out)
+        return found
+
+    @property
+    def lines(self) -> list[str]:
+        """What it said to people."""
+        return self.err.strip().splitlines()
+
+
+@dataclass
+class Place:
+    """A folder to run commands in, with a source of 120 customers over 3 companies."""
+
+    folder: Path
+    running: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    def start(self, *arguments: str, limit: Callable[[], None] | None = None, **environment: str) -> "subprocess.Popen[str]":
+        """Start a command."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "saasload", *arguments],
+            cwd=self.folder,
+            env={**os.environ, "COLUMNS": "200", **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=limit,  # noqa: PLW1509 the child of a test that has no threads
+        )
+        self.running.append(process)
+        return process
+
+    def end(self, process: "subprocess.Popen[str]") -> Ran:
+        """Wait for a command."""
+        out, err = process.communicate(timeout=100)
+        assert "Traceback" not in err, err
+        return Ran(process.returncode, out, err)
+
+    def run(self, *arguments: str, limit: Callable[[], None] | None = None) -> Ran:
+        """Run a command to its end."""
+        return self.end(self.start(*arguments, limit=limit))
+
+    def kill(self, process: "subprocess.Popen[str]") -> None:
+        """End a command as a power failure would."""
+        process.send_signal(signal.SIGKILL)
+        self.end(process)
+
+    def rows(self, name: str, run: str = "run") -> list[int]:
+        """List the rows of one of the run's files."""
+        found: list[int] = pq.read_table(self.folder / "runs" / run / f"{name}.parquet").column("row").to_pylist()
+        return found
+
+    def accepted(self, source: str = "rows.parquet", run: str = "run") -> list[tuple[str, str]]:
+        """List company and code of the accepted rows."""
+        table = pq.read_table(self.folder / source, columns=["company", "Code"])
+        keys = list(zip(table.column("company").to_pylist(), table.column("Code").to_pylist(), strict=True))
+        return sorted((str(keys[row - 1][0]), keys[row - 1][1].strip()) for row in self.rows("accepted", run))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A mock server in a process of its own."""
+
+    url: str
+    process: "subprocess.Popen[bytes]"
+
+    def audit(self) -> Mapping[str, Any]:
+        """Ask its ledger what was booked."""
+        found: Mapping[str, Any] = httpx.get(f"{self.url}/_mock/audit", params={"key": "Code"}, timeout=30).json()
+        return found
+
+    def booked(self) -> tuple[int, int]:
+        """Count the rows its ledger holds, and those it holds more than once."""
+        companies = self.audit()["companies"].values()
+        return sum(company["rows"] for company in companies), sum(company["twice"] for company in companies)
+
+    def wait_for(self, rows: int) -> None:
+        """Look until so many rows are booked."""
+        while self.booked()[0] < rows:
+            pass
+
+
+def to(server: Server, mode: str = "insert", *, per_call: int = 5) -> tuple[str, ...]:
+    """Say where a push goes, and how."""
+    rows = "1" if mode == "insert" else str(per_call)
+    return ("--to", server.url, "--profile", "mock-unlimited", "--mode", mode, "--rows-per-call", rows)
+
+
+PUSH = ("push", "rows.parquet", "--runs", "runs", "--run", "run", "--json")
+RESUME = ("resume", "run", "--runs", "runs", "--json")
+
+SLOW = """
+companies = 3
+[latency]
+slots = 8
+read_s = 0.01
+insert = { call_s = 0.5 }
+batch = { call_s = 2.0 }
+xml = { call_s = 2.0 }
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """Give a folder with a source; what still runs there at the end is stopped."""
+    write_sample(tmp_path / "rows.parquet", rows=120, companies=3)
+    made = Place(tmp_path)
+    yield made
+    for process in made.running:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Give a function that starts a mock server: calls of half a second, thirty times faster, unless told otherwise."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(scenario: str = SLOW, *, time_scale: float = 30.0) -> Server:
+        path = tmp_path / f"scenario-{len(started)}.toml"
+        path.write_text(scenario)
+        command = [sys.executable, "-m", "mock_server", "--port", "0", "--announce", "--die-with-stdin",
+                   "--scenario", str(path), "--time-scale", str(time_scale)]  # fmt: skip
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        started.append(process)
+        assert process.stdout is not None
+        return Server(orjson.loads(process.stdout.readline())["url"], process)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
