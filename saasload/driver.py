@@ -13,10 +13,12 @@ from typing import Protocol
 import anyio
 
 from saasload.answers import message_of
+from saasload.budget import SharedBudget, Ticket, Wait
 from saasload.clock import Clock
 from saasload.errors import DecodeError, RunFolderError, TransportError
 from saasload.lane import Lane, Quiet
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus, Trip
+from saasload.policy.headers import HeaderSpec, read_limits
 from saasload.policy.parallelism import Parallelism, reply_kind
 from saasload.policy.retry import GiveUp, after_not_sent, after_refusal, retry_after
 from saasload.policy.schedule import Schedule
@@ -39,6 +41,9 @@ from saasload.verdict import (
 from saasload.wire import WireFormat
 from saasload.wire.cut import shrink, split
 from saasload.wire.lookup import LookUp
+
+_COUNTED_ERRORS = frozenset({400, 401, 403, 404})
+"""Replies that platforms with an error limit count as errors."""
 
 Send = Callable[[Request], Awaitable[Reply]]
 
@@ -83,6 +88,8 @@ class Outside:
     send: Send
     clock: Clock
     recorder: Recorder
+    budget: SharedBudget
+    headers: HeaderSpec
     rng: random.Random
 
 
@@ -110,6 +117,9 @@ class Driver:
         self._send = outside.send
         self._clock = outside.clock
         self._recorder = outside.recorder
+        self._budget = outside.budget
+        self._headers = outside.headers
+        self._held: dict[Company, Wait] = {}
         self._rng = outside.rng
         self._idle: list[anyio.Event] = []
         self._watcher: anyio.Event | None = None
@@ -135,10 +145,13 @@ class Driver:
             self._recorder.closed(None, note)
         self._wake_all()
 
-    def waits(self) -> list[tuple[float, Company]]:
-        """Say which companies wait, and for how many seconds of target time, soonest first."""
-        now = self._clock.now()
-        return [(until - now, company) for until, company in self._schedule.waits()]
+    def waits(self) -> list[tuple[float, Company, str]]:
+        """Say which companies wait, for how many seconds of target time, and for which limit; soonest first."""
+        now, held = self._clock.now(), self._held
+        return [
+            (until - now, company, held[company].rule if company in held else "")
+            for until, company in self._schedule.waits()
+        ]
 
     # Who does what: a worker finds a call and settles it, or rests until there is something to do.
 
@@ -163,7 +176,9 @@ class Driver:
                 self._wake_one()
             self.in_flight += 1
             try:
-                await self._settle(call)
+                right = await self._admitted(company, call)
+                if right is not None:
+                    await self._settle(call, right)
             finally:
                 self.in_flight -= 1
             self._look_around()
@@ -172,6 +187,20 @@ class Driver:
     def room(self) -> int:
         """How many calls may be on the wire now."""
         return self._parallelism.limit_for(self._schedule.total, self._schedule.longest())
+
+    async def _admitted(self, company: Company, call: Call) -> Ticket | None:
+        """Ask the budget for a call; without its leave the lane waits as long as it says."""
+        form = "look-up" if call.question else self._wire.name
+        wall = self._clock.wall()
+        got = await self._budget.reserve(company, wall, endpoint=form, rows=len(call.rows))
+        if isinstance(got, Ticket):
+            self._held.pop(company, None)
+            return got
+        self._held[company] = got
+        self._lanes[company].put_back([call])
+        self._schedule.give_back(company)
+        self._schedule.hold(company, self._clock.now() + max(got.until - wall, 0.001))
+        return None
 
     def _next_call(self, company: Company, now: float) -> Call | None:
         lane = self._lanes[company]
@@ -188,6 +217,7 @@ class Driver:
             self._schedule.hold(company, item.until)
         elif not self._schedule.in_flight(company):
             self._schedule.close(company)
+            self._budget.release(company)
         return None
 
     async def _rest(self, *, timed: bool) -> None:
@@ -238,12 +268,19 @@ class Driver:
 
     def _nothing_more(self, now: float) -> bool:
         """Tell whether the load is over, with nothing on the wire: all sent, or what is left waits too long."""
-        wait_s = self._schedule.next_at() - now
-        if NEVER > wait_s > self._terms.max_wait_s:
-            company = self._schedule.waits()[0][1]
-            note = Note("limit", f"company {company} may send again in {wait_s:,.0f} s")
+        waits = self._schedule.waits()
+        if not waits:
+            return True
+        wall = self._clock.wall()
+        wait_s, company = min(
+            (max(until - now, self._held[company].free_at - wall if company in self._held else 0.0), company)
+            for until, company in waits
+        )
+        if wait_s > self._terms.max_wait_s:
+            which = f" ({self._held[company].rule} limit)" if company in self._held else ""
+            note = Note("limit", f"company {company} may send again in {wait_s:,.0f} s{which}")
             self.stop(f"{note.message}, longer than the {self._terms.max_wait_s:,.0f} s this run waits", note)
-        return wait_s == NEVER or self._stopped
+        return self._stopped
 
     def _look_around(self) -> None:
         """Wake a sleeper where this worker alone cannot serve all that may leave now or soon."""
@@ -256,7 +293,7 @@ class Driver:
 
     # One call, from the record that it leaves to the record of what came of it.
 
-    async def _settle(self, call: Call) -> None:
+    async def _settle(self, call: Call, right: Ticket) -> None:
         started = self._clock.now()
         try:
             number = await self._recorder.sending(call, started)
@@ -264,34 +301,53 @@ class Driver:
             self.stop(str(error), Note("journal", str(error)))
             self._lanes[call.company].put_back([call])
             self._schedule.settled(call.company, started, 0)
+            self._budget.settled(right, self._clock.wall(), left=False)
             return
         ticket = self._parallelism.sent(call.company, self._clock.now())
         try:
-            verdict, status, words = await self._send_one(call)
+            verdict, reply, words = await self._send_one(call)
         except anyio.get_cancelled_exc_class():
             lost = Note("interrupted", "stopped while the call was on the wire")
             if not call.question:
                 self._conclude(number, call, in_doubt(call, lost), (started, 0, lost.message))
+            self._budget.settled(right, self._clock.wall())
             raise
+        status = 0 if reply is None else reply.status
+        verdict = self._charge(right, verdict, reply)
         kind = reply_kind(status, self._terms.answers.not_executed)
         form = "look-up" if call.question else self._wire.name
         self._parallelism.settled(ticket, self._clock.now(), rows=len(call.rows), form=form, reply=kind)
         settled = self._conclude(number, call, verdict, (started, status, words))
         self._schedule.settled(call.company, self._clock.now(), settled)
 
-    async def _send_one(self, call: Call) -> tuple[Verdict, int, str]:
+    def _charge(self, right: Ticket, verdict: Verdict, reply: Reply | None) -> Verdict:
+        """Tell the budget what became of a call, and take the wait that its reply's headers ask for."""
+        wall = self._clock.wall()
+        if reply is None:
+            self._budget.settled(right, wall, left=not (isinstance(verdict, Again) and not verdict.sent))
+            return verdict
+        facts = read_limits(reply.headers, self._headers, wall)
+        self._budget.settled(right, wall, facts, failed=reply.status in _COUNTED_ERRORS)
+        if isinstance(verdict, Again) and reply.status in self._terms.answers.not_executed:
+            wait_s = facts.wait_s()
+            self._budget.refused(right, wall, wait_s or 0.0, facts)
+            if wait_s is not None:
+                return replace(verdict, wait_s=wait_s)
+        return verdict
+
+    async def _send_one(self, call: Call) -> tuple[Verdict, Reply | None, str]:
         reply: Reply | None = None
         try:
             request = self._request(call)
             with self._clock.deadline(self._terms.deadline_s):
                 reply = await self._send(request)
         except TransportError as error:
-            return on_failure(call, error), 0, str(error)
+            return on_failure(call, error), None, str(error)
         if reply is None:
             late = Note("deadline", f"no answer within {self._terms.deadline_s:g} s")
-            return on_late(call, late), 0, late.message
+            return on_late(call, late), None, late.message
         words = "" if 200 <= reply.status < 300 else message_of(reply.body)
-        return self._judge(call, reply), reply.status, words
+        return self._judge(call, reply), reply, words
 
     def _request(self, call: Call) -> Request:
         if call.question and self._look_up is not None:
@@ -363,7 +419,9 @@ class Driver:
     def _again(self, lane: Lane, call: Call, again: Again, now: float) -> None:
         """Queue a call that was not executed, and hold its company for as long as that takes."""
         if again.sent:
-            wait_s = retry_after(again.retry_after, self._clock.wall())
+            wait_s = again.wait_s
+            if wait_s is None:
+                wait_s = retry_after(again.retry_after, self._clock.wall())
             decision = after_refusal(self._terms.retry, call.attempt, wait_s, self._rng)
         else:
             decision = after_not_sent(self._terms.retry, call.attempt, self._rng)

@@ -1,12 +1,13 @@
 """Put the house together for one job; loads as library calls."""
 
 import contextlib
+import os
 import random
+import secrets
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,8 @@ from typing import Any, Literal
 import anyio
 from pydantic import ValidationError
 
+from saasload.budget import COMMON_EPOCH_S, SharedBudget, open_store, store_name
+from saasload.budget.shared import Terms as BudgetTerms
 from saasload.clock import Clock
 from saasload.companies import read_companies
 from saasload.embedded import DEFAULT_TIME_SCALE, embedded_server
@@ -21,7 +24,8 @@ from saasload.errors import BusyError, DecodeError, InDoubtError, NotSentError, 
 from saasload.job import EMBEDDED, Job
 from saasload.load import Live, Load, Watch
 from saasload.model import Company, Reply
-from saasload.policy.budget import Budget
+from saasload.policy.headers import header_spec, read_limits
+from saasload.policy.ledger_windows import rules_of
 from saasload.policy.retry import GiveUp, after_refusal
 from saasload.prepare import Prepared, prepare
 from saasload.profile import PlatformProfile, load_profile
@@ -258,13 +262,37 @@ class _Run:
 
     async def prove(self, spool: Spool) -> Proof:
         """Ask the target for the rows that were accepted."""
-        async with self._connected() as (sender, _):
+        async with self._connected() as (sender, url):
             _, first = await _first_contact(sender, self.prepared)
-            clock = self.around.clock or Clock.real(_time_scale(self.prepared, first))
-            offset = _wall_offset(first, clock)
-            book = self._book(spool, offset)
+            clock = self._clock(first)
+            book = self._book(spool, clock.wall() - clock.now())
             verifier = Verifier(self.prepared, spool, book.statuses, sender.send, clock)
-            return await verifier.prove(self.folder.name, Budget(self.prepared.profile.limits, offset=offset))
+            async with self._budget(url, clock, first) as budget:
+                return await verifier.prove(self.folder.name, budget)
+
+    def _clock(self, first: Reply) -> Clock:
+        """Take the time to go by: ours, or a mock's, on a wall that all processes of this machine have in common."""
+        if self.around.clock is not None:
+            return self.around.clock
+        scale = _time_scale(self.prepared, first)
+        return Clock.real() if scale == 1.0 else Clock.real(scale, epoch_s=COMMON_EPOCH_S)
+
+    @contextlib.asynccontextmanager
+    async def _budget(self, url: str, clock: Clock, first: Reply) -> AsyncIterator[SharedBudget]:
+        job, profile = self.prepared.job, self.prepared.profile
+        name = store_name(url, profile.name, _app(self.prepared))
+        store = await open_store(job.budget_place if profile.limits else "", name)
+        longest_s = (job.deadline_s or profile.deadline_s) + 5.0
+        terms = BudgetTerms(f"{os.getpid()}-{secrets.token_hex(4)}", longest_s, time_scale=clock.scale)
+        rng = random.Random(job.seed)  # noqa: S311 spreads waits, guards nothing
+        budget = SharedBudget(rules_of(profile.limits), store, terms, rng=rng, say=self.around.say)
+        wall = clock.wall()
+        budget.saw_date(read_limits(first.headers, header_spec(profile), wall), wall, wall)
+        try:
+            yield budget
+        finally:
+            with anyio.CancelScope(shield=True):
+                await budget.aclose()
 
     def _book(self, spool: Spool, wall_offset: float) -> Book:
         rows = {Company(company): part.rows for company, part in spool.index.companies.items()}
@@ -290,12 +318,13 @@ class _Run:
 
     async def _send(self, spool: Spool, sender: Sender, url: str, first: Reply) -> Report:
         began = anyio.current_time()
-        clock = self.around.clock or Clock.real(_time_scale(self.prepared, first))
-        offset = _wall_offset(first, clock)
-        load = Load(self.prepared, spool, self._book(spool, offset), clock, offset)
+        clock = self._clock(first)
+        offset = clock.wall() - clock.now()
+        load = Load(self.prepared, spool, self._book(spool, offset), clock)
         load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
         self.journal.state({"state": "sending", "to": url})
-        await load.run(sender.send, self.around.watch, signals=self.around.signals)
+        async with self._budget(url, clock, first) as budget:
+            await load.run(sender.send, budget, self.around.watch, signals=self.around.signals)
         try:
             load.write_files(self.folder)
             report = load.report(self.folder, url, anyio.current_time() - began)
@@ -364,12 +393,10 @@ def _time_scale(prepared: Prepared, first: Reply) -> float:
     return scale if 0.0 < scale <= 1e6 else 1.0
 
 
-def _wall_offset(first: Reply, clock: Clock) -> float:
-    """Estimate what the target's wall clock shows beyond our `now`, from its first reply's Date."""
-    try:
-        return parsedate_to_datetime(first.headers["date"]).timestamp() - clock.now()
-    except (KeyError, ValueError, TypeError):
-        return clock.wall() - clock.now()
+def _app(prepared: Prepared) -> str:
+    """Tell one app from another at a target by its token, of which no store can give anything away."""
+    job = prepared.job
+    return str(job.token_file) if job.token_file is not None else prepared.token.get_secret_value()
 
 
 def _assign(prepared: Prepared, source: Source, picked: Sequence[CompanyInfo], known: Sequence[CompanyInfo]) -> Assign:

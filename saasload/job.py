@@ -49,6 +49,7 @@ class Job(Strict):
     seed: NonNegativeInt | None = None
     token: SecretStr | None = None
     token_file: Path | None = None
+    budget_dir: str | None = None
     runs: Path = Field(default=Path(".saasload/runs"))
     run: str | None = None
 
@@ -57,6 +58,13 @@ class Job(Strict):
         token_file = None if self.token_file is None else self.token_file.absolute()
         placed = self.model_copy(update={"source": self.source.absolute(), "token_file": token_file, "token": None})
         return placed.model_dump(mode="json", exclude_none=True)
+
+    @property
+    def budget_place(self) -> str:
+        """Where processes share the budget: a folder beside the runs, unless told; memory for a mock of our own."""
+        if self.budget_dir is not None:
+            return self.budget_dir
+        return "" if self.to == EMBEDDED else str(self.runs.absolute().parent / "budgets")
 
     @property
     def connections(self) -> int:

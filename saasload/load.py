@@ -12,6 +12,7 @@ from typing import Literal
 
 import anyio
 
+from saasload.budget import SharedBudget
 from saasload.clock import Clock
 from saasload.doubt import Doubts
 from saasload.driver import Driver, Language, Outside, Send, Terms
@@ -20,6 +21,7 @@ from saasload.job import EMBEDDED
 from saasload.lane import Lane
 from saasload.model import ROW_COLUMN, Company, Note, Outcomes, RowStatus
 from saasload.policy.budget import Budget
+from saasload.policy.headers import header_spec
 from saasload.policy.parallelism import Parallelism
 from saasload.policy.schedule import Schedule
 from saasload.prepare import Prepared
@@ -57,13 +59,12 @@ Watch = Callable[[Live], Coroutine[None, None, None]]
 class Load:
     """Sends what is not settled yet, and sums up. `failure` is what stopped it from our side."""
 
-    def __init__(self, prepared: Prepared, spool: Spool, book: Book, clock: Clock, wall_offset: float) -> None:
+    def __init__(self, prepared: Prepared, spool: Spool, book: Book, clock: Clock) -> None:
         """Take over what the book knows; rows without a company to go to are settled here."""
         self.prepared = prepared
         self.spool = spool
         self.book = book
         self.clock = clock
-        self.wall_offset = wall_offset
         self.signal = 0
         self.failure = ""
         self.driver: Driver | None = None
@@ -88,18 +89,17 @@ class Load:
         )
         raise UsageError(message)
 
-    async def run(self, send: Send, watch: Watch | None, *, signals: bool) -> None:
-        """Send all lanes; a failure of our own stops the load and is kept for the report."""
+    async def run(self, send: Send, budget: SharedBudget, watch: Watch | None, *, signals: bool) -> None:
+        """Send all lanes within a budget; a failure of our own stops the load and is kept for the report."""
         prepared, job = self.prepared, self.prepared.job
         left = {company: count.rows - count.settled + count.outcomes[RowStatus.IN_DOUBT]
                 for company, count in self.book.companies.items()}  # fmt: skip
         left = {company: rows for company, rows in left.items() if rows}
-        budget = Budget(prepared.profile.limits, offset=self.wall_offset)
         rng = random.Random(job.seed)  # noqa: S311 spreads waits, guards nothing
         fixed = None if job.parallel == "auto" else job.parallel
         self.parallelism = Parallelism(fixed, per_company=job.per_company, hint=self.hint, rng=rng)
-        schedule = Schedule(left, budget, per_company=self.parallelism.company_limit, order=job.order)
-        outside = Outside(send, self.clock, self.book, rng)
+        schedule = Schedule(left, Budget((), offset=0.0), per_company=self.parallelism.company_limit, order=job.order)
+        outside = Outside(send, self.clock, self.book, budget, header_spec(prepared.profile), rng)
         lanes = [self._lane(company) for company in left]
         language = Language(prepared.wire, prepared.look_up)
         self.driver = driver = Driver(lanes, schedule, language, self._terms(self.parallelism), outside)

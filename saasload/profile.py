@@ -21,16 +21,39 @@ class Strict(BaseModel):
 
 
 class Limit(Strict):
-    """One rule of the platform on how many calls may arrive.
+    """One rule of the platform on how much may arrive.
 
-    `sliding` allows `calls` in any `period_s` seconds; `fixed` allows them in each
-    period counted from 00:00 UTC (a period of 86400 is the UTC day).
+    `sliding` allows `calls` in any `period_s` seconds; `fixed` allows them in each period counted from 00:00 UTC (a
+    period of 86400 is the UTC day); `errors` counts only calls that fail, and is kept one short of its number, at
+    which the platform blocks. With `cost = "row"` it is rows that count. `endpoint` is a company's mode.
     """
 
-    scope: Literal["app", "company"]
-    kind: Literal["sliding", "fixed"] = "sliding"
+    name: str = ""
+    scope: Literal["app", "user", "company", "endpoint"]
+    kind: Literal["sliding", "fixed", "errors"] = "sliding"
     calls: PositiveInt
     period_s: Seconds
+    cost: Literal["call", "row"] = "call"
+
+    @property
+    def label(self) -> str:
+        """Its name, or one made of what it is."""
+        return self.name or f"{self.scope}-{self.kind}-{self.period_s:g}s"
+
+
+class LimitHeaders(Strict):
+    """The headers by which replies tell of one limit, "" for those that the platform does not send.
+
+    `limit` is the limit's name. `unit` says how the reset is given; `problem` is the value of the platform's problem
+    header that means this limit.
+    """
+
+    limit: str
+    limit_header: str = ""
+    remaining_header: str = ""
+    reset_header: str = ""
+    unit: Literal["guess", "seconds", "epoch_s", "epoch_ms"] = "guess"
+    problem: str = ""
 
 
 class BusinessError(Strict):
@@ -205,9 +228,23 @@ class PlatformProfile(Strict):
     headers: Mapping[str, str] = {}
     companies: CompaniesSpec
     limits: tuple[Limit, ...] = ()
+    limit_headers: tuple[LimitHeaders, ...] = ()
+    problem_header: str = ""
     retry: RetrySpec = RetrySpec()
     answers: Answers = Answers()
     entities: Mapping[str, EntitySpec]
+
+    @model_validator(mode="after")
+    def _limits_named(self) -> "PlatformProfile":
+        names = [limit.label for limit in self.limits]
+        if len(set(names)) < len(names):
+            message = f"limits: two are called {next(name for name in names if names.count(name) > 1)}"
+            raise ValueError(message)
+        for headers in self.limit_headers:
+            if names and headers.limit not in names:
+                message = f"limit_headers: {headers.limit} is no limit; {nearest(headers.limit, names)}"
+                raise ValueError(message)
+        return self
 
     def entity(self, name: str) -> EntitySpec:
         """Find an entity; ConfigError with the nearest name where there is none."""

@@ -30,11 +30,15 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Nothing was executed; `retry_after` is what the answer asked for, as it came, and `sent` whether it arrived."""
+    """Nothing was executed; `retry_after` is what the answer asked for, as it came, and `sent` whether it arrived.
+
+    `wait_s` is a wait that was made out otherwise, and goes before.
+    """
 
     note: Note
     retry_after: str | None
     sent: bool
+    wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

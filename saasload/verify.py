@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 import anyio
 import orjson
 
+from saasload.budget import SharedBudget, Wait
 from saasload.clock import Clock
 from saasload.errors import DecodeError, SaasloadError, TargetError, TransportError, UsageError
 from saasload.model import Company, Reply, Request, RowStatus
-from saasload.policy.budget import Budget
 from saasload.policy.retry import GiveUp, after_refusal, retry_after
 from saasload.prepare import Prepared
 from saasload.rows import SpooledRows
@@ -78,7 +78,7 @@ class Verifier:
         self._tally: Counter[str] = Counter()
         self._slots = anyio.CapacityLimiter(prepared.job.connections)
 
-    async def prove(self, run: str, budget: Budget) -> Proof:
+    async def prove(self, run: str, budget: SharedBudget) -> Proof:
         """Ask all companies side by side."""
         try:
             async with anyio.create_task_group() as tasks:
@@ -93,7 +93,7 @@ class Verifier:
         names = ("expected", "once", "missing", "twice", "different", "keyless", "calls")
         return Proof(run, **{name: self._tally[name] for name in names})
 
-    async def _company(self, company: Company, budget: Budget) -> None:
+    async def _company(self, company: Company, budget: SharedBudget) -> None:
         rows = SpooledRows(self._prepared, self._spool, company, self._statuses)
         async with self._slots:
             async for keys, sent in self._questions(company, rows):
@@ -120,14 +120,11 @@ class Verifier:
                 asked, keys = keys[:count], keys[count:]
                 yield asked, [by_key[key] for key in asked]
 
-    async def _ask(self, company: Company, keys: Sequence[str], budget: Budget) -> Mapping[str, Sequence[Entity]]:
+    async def _ask(self, company: Company, keys: Sequence[str], budget: SharedBudget) -> Mapping[str, Sequence[Entity]]:
         profile = self._prepared.profile
         for attempt in range(1, profile.retry.attempts + 1):
-            now = self._clock.now()
-            while (ready := budget.ready_at(company, now)) > now:
-                await self._clock.sleep_until(ready)
-                now = self._clock.now()
-            budget.sending(company, now)
+            while isinstance(right := await budget.reserve(company, self._clock.wall(), endpoint="look-up"), Wait):
+                await self._clock.sleep(max(right.until - self._clock.wall(), 0.001))
             self._tally["calls"] += 1
             try:
                 reply = await self._send(self._look_up.request(company, keys))
@@ -136,7 +133,7 @@ class Verifier:
             except (TransportError, DecodeError):
                 reply = Reply(503, {}, b"")
             finally:
-                budget.settled(company, self._clock.now())
+                budget.settled(right, self._clock.wall())
             wait_s = retry_after(reply.headers.get("retry-after"), self._clock.wall())
             decision = after_refusal(profile.retry, attempt, wait_s, random.Random())  # noqa: S311 spreads waits
             if isinstance(decision, GiveUp) or reply.status not in {429, 500, 502, 503, 504}:

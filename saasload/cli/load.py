@@ -58,6 +58,10 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
     token_file: Annotated[
         Path | None, typer.Option(help="A file with the token; read again when it is renewed.")
     ] = None,
+    budget_dir: Annotated[
+        str | None,
+        typer.Option(help='Where loads share one budget of limits: a folder, or redis://…; "" for this load alone.'),
+    ] = None,
     time_scale: Annotated[float | None, typer.Option(help="How much faster time runs at a mock server.")] = None,
     runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path(".saasload/runs"),
     run: Annotated[
@@ -91,6 +95,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         drain_s=drain_s,
         max_errors=max_errors,
         token_file=token_file,
+        budget_dir=budget_dir,
         time_scale=time_scale,
         runs=runs,
         run=run,

@@ -1,12 +1,15 @@
 """What a person sees of a load: progress while it runs, then a summary. All on stderr."""
 
+import shlex
 import time
+from pathlib import Path
 
 import anyio
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
+from saasload.cli.history import DEFAULT_RUNS
 from saasload.load import Live
 from saasload.run.report import ExitCode, Group, Report
 
@@ -89,8 +92,9 @@ def progress_words(live: Live) -> str:
     )
     waits = live.driver.waits()
     if waits and live.driver.in_flight < live.driver.room:
-        seconds, company = waits[0]
-        words += f"; waiting: company {company}, {max(0.0, seconds / live.time_scale):,.0f} s"
+        seconds, company, limit = waits[0]
+        which = f" {limit} limit," if limit else ""
+        words += f"; waiting: company {company},{which} {max(0.0, seconds / live.time_scale):,.0f} s"
         if len(waits) > 1:
             words += f" (and {len(waits) - 1:,} more)"
     return words
@@ -113,8 +117,16 @@ def summary_lines(report: Report) -> list[str]:
         lines.append(f"reasons: {found}")
     if report.stopped and report.exit_code != ExitCode.ACCEPTED:
         lines.append(f"stopped early: {report.stopped}")
+    if report.exit_code >= ExitCode.STOPPED_EARLY:
+        lines.append(f"go on with: {_resume_command(report)}")
     lines.append(f"files: {report.folder}/")
     return lines
+
+
+def _resume_command(report: Report) -> str:
+    runs = Path(report.folder).parent
+    elsewhere = "" if runs == DEFAULT_RUNS else f" --runs {shlex.quote(str(runs))}"
+    return f"saasload resume {report.run}{elsewhere}"
 
 
 def _parallel(report: Report) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import orjson
 
 from saasload.errors import RunFolderError, UsageError
@@ -78,14 +79,16 @@ def find_run(runs: Path, name: str) -> Path:
 
 
 def _usable(folder: Path) -> Calls:
-    calls = read_calls(folder)
+    everything = read_calls(folder)
+    strange = sorted(set(everything.mode.tolist()) - set(MODES))
+    # whether rows in doubt are there is asked by reads, which stand outside queue and slots
+    calls = everything.where(np.isin(everything.mode, MODES))
+    if strange and not len(calls):
+        message = f"{folder}: the mock does not play {', '.join(strange)}; it knows {', '.join(MODES)}"
+        raise UsageError(message)
     good = int(calls.answered.sum())
     if good < LEAST_CALLS:
         message = f"{folder}: {good} calls were accepted there; a scenario needs {LEAST_CALLS} or more to be fitted to"
-        raise UsageError(message)
-    strange = sorted(set(calls.mode.tolist()) - set(MODES))
-    if strange:
-        message = f"{folder}: the mock does not play {', '.join(strange)}; it knows {', '.join(MODES)}"
         raise UsageError(message)
     return calls
 

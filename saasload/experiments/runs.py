@@ -162,6 +162,7 @@ def _responses(report: Report) -> "np.ndarray[tuple[int], np.dtype[np.float64]]"
 def _measured(load: Load, report: Report, client: Client | None) -> Ran:
     """Measure a run whose folder is still there."""
     calls = read_calls(Path(report.folder))
+    calls = calls.where(calls.mode == load.mode)  # and not the reads that ask what became of rows in doubt
     if not len(calls) or not report.accepted:
         reason = report.stopped or next(iter(report.reasons), "no row was accepted")
         message = f"{load.mode} with {load.parallel} parallel: nothing to measure: {reason}"

@@ -16,8 +16,12 @@ class Budget:
     def __init__(self, limits: Sequence[Limit], *, offset: float) -> None:
         """Start with every window empty."""
         self._offset = offset
-        self._per_company = [limit for limit in limits if limit.scope == "company"]
-        self._app = [self._window(limit) for limit in limits if limit.scope == "app"]
+        self._per_company = [
+            limit for limit in limits if limit.scope in {"company", "endpoint"} and limit.kind != "errors"
+        ]
+        self._app = [
+            self._window(limit) for limit in limits if limit.scope in {"app", "user"} and limit.kind != "errors"
+        ]
         self._companies: dict[Company, list[Window]] = {}
 
     def ready_at(self, company: Company, now: float) -> float:

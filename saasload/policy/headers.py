@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Literal
 
 from saasload.policy.retry import FLOOR_S, LONGEST_DATE, retry_after
+from saasload.profile import PlatformProfile
 
 Unit = Literal["guess", "seconds", "epoch_s", "epoch_ms"]
 
@@ -51,6 +52,25 @@ class HeaderSpec:
 
     windows: tuple[WindowHeaders, ...] = ()
     problem: str = ""
+
+
+def header_spec(profile: PlatformProfile) -> HeaderSpec:
+    """Take the header names from a profile."""
+    periods = {limit.label: limit.period_s for limit in profile.limits}
+    windows = tuple(
+        WindowHeaders(
+            named.limit,
+            periods.get(named.limit, 60.0),
+            limit=named.limit_header.lower(),
+            remaining=named.remaining_header.lower(),
+            reset=named.reset_header.lower(),
+            unit=named.unit,
+            problem=named.problem,
+        )
+        for named in profile.limit_headers
+        if named.limit in periods
+    )
+    return HeaderSpec(windows, profile.problem_header.lower())
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,9 @@ class Rule:
 
 
 def rules_of(limits: Sequence[Limit]) -> tuple[Rule, ...]:
-    """Make rules of a profile's limits; windows of equal scope, kind and length would be one and the same."""
+    """Make rules of a profile's limits."""
     return tuple(
-        Rule(f"{limit.scope}-{limit.kind}-{limit.period_s:g}s", limit.scope, limit.kind, limit.calls, limit.period_s)
-        for limit in limits
+        Rule(limit.label, limit.scope, limit.kind, limit.calls, limit.period_s, limit.cost) for limit in limits
     )
 
 

@@ -25,19 +25,38 @@ def carry(old: Spool, new: Spool, known: Known) -> Iterator[tuple[Company, Outco
     """Give the new row numbers the outcomes that the same rows had, company by company.
 
     Only what the target has heard of is carried: a row that was refused here is judged anew. Raises UsageError
-    where rows cannot be told apart: the columns differ, or equal rows had different outcomes.
+    where rows cannot be told apart: the columns differ, or equal rows had different outcomes; and where one that the
+    target has heard of would go to another company now, as rows do that are dealt by their place.
     """
     if set(old.schema.names) != set(new.schema.names):
         gone = ", ".join(sorted(set(old.schema.names) ^ set(new.schema.names)))
         message = f"the source has other columns than it had ({gone}): its rows cannot be told apart by content"
         raise UsageError(message)
     names = [name for name in old.schema.names if name != ROW_COLUMN]
-    for company in new.index.companies:
+    elsewhere: dict[int, str] = {}
+    for company in dict.fromkeys((*new.index.companies, *old.index.companies)):
         settled = _settled(old, company, names, known)
         if settled:
             outcomes = _matched(new, company, names, settled, known)
+            # the hash alone: these may be all rows of the source
+            elsewhere.update((hash(content), company) for content, rows in settled.items() if rows)
             if len(outcomes):
                 yield Company(company), outcomes
+    if elsewhere:
+        _stay_put(new, names, elsewhere)
+
+
+def _stay_put(new: Spool, names: list[str], gone: Mapping[int, str]) -> None:
+    """Refuse a row that went to one company and would go to another now."""
+    for company in new.index.companies:
+        for row, content in _rows(new, company, names):
+            before = gone.get(hash(content), company)
+            if before != company:
+                message = (
+                    f"row {row} of the new source would go to company {company}, and went to {before} before: rows "
+                    "without a company are dealt by their place; push the new rows as a run of their own"
+                )
+                raise UsageError(message)
 
 
 def _settled(spool: Spool, company: str, names: list[str], known: Known) -> dict[Content, deque[int]]:
@@ -68,7 +87,7 @@ def _matched(
     spool: Spool, company: str, names: list[str], settled: Mapping[Content, deque[int]], known: Known
 ) -> Outcomes:
     rows, statuses, ids, notes = [], [], [], {}
-    for row, content in _rows(spool, company, names):
+    for row, content in _rows(spool, company, names) if company in spool.index.companies else ():
         before = settled.get(content)
         if not before:
             continue

@@ -87,8 +87,13 @@ def tracked() -> list[Path]:
         names = [name for name in listed.stdout.decode().split("\0") if name]
     else:
         found = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
-        names = [str(path) for path in found if not any(part.startswith((".", "__")) for part in path.parts)]
+        names = [str(path) for path in found if not any(hidden(part) for part in path.parts)]
     return sorted(path for name in names if (path := ROOT / name).is_file())
+
+
+def hidden(part: str) -> bool:
+    """Tell a folder of some tool, or what Python keeps."""
+    return part == "__pycache__" or (part.startswith(".") and part not in {".ci", ".gitignore"})
 
 
 def code_files(*folders: str, endings: tuple[str, ...] = (".py",)) -> list[Path]:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from saasload.run.report import ExitCode
@@ -163,6 +165,21 @@ def test_the_table_of_files_is_what_a_run_leaves(workplace: Path) -> None:
     (folder,) = (workplace / ".saasload/runs").iterdir()
     listed = {name for row in table(README, "file") for name in code_in(row[0])}
     assert {path.name for path in folder.iterdir()} == listed
+
+
+def test_rejected_rows_can_be_corrected_and_pushed_again(workplace: Path) -> None:
+    """What the table of files promises: the columns that tell why are not taken for fields."""
+    (workplace / "rows.csv").write_text("company,Code,Name\n1001,1,A\n1001,1,B\n")
+    push = [sys.executable, "-m", "saasload", "push", "--mode", "insert", "--quiet"]
+    subprocess.run([*push, "rows.csv", "--run", "first"], cwd=workplace, timeout=100, check=False)
+    rejected = pq.read_table(workplace / ".saasload/runs/first/rejected.parquet")
+    corrected = rejected.set_column(rejected.schema.get_field_index("Code"), "Code", pa.array(["2"]))
+    pq.write_table(corrected, workplace / "corrected.parquet")
+
+    again = subprocess.run([*push, "corrected.parquet", "--run", "again"], cwd=workplace, timeout=100, check=False)
+
+    report = orjson.loads((workplace / ".saasload/runs/again/report.json").read_bytes())
+    assert (again.returncode, report["accepted"], report["reasons"]) == (0, 1, {})
 
 
 def test_the_table_of_exit_codes_is_the_enum() -> None:

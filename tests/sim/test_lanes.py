@@ -62,7 +62,7 @@ def test_the_order_of_the_file_does_not_matter(
     order: str, simulate: Callable[..., Simulation], samples: Callable[..., Path]
 ) -> None:
     """A file sorted by company takes as long as a dealt one: the spool serves companies, not the file."""
-    load = simulate(samples(rows=2000, companies=20, order=order), "shared-slots", mode="insert", **UNLIMITED)
+    load = simulate(samples(rows=2000, companies=20, order=order), "shared-slots", mode="insert", parallel=10, **UNLIMITED)
 
     assert load.report.accepted == 2000
     assert load.report.duration_s == pytest.approx(2000 * 0.0105 / 8, rel=0.05)
@@ -96,7 +96,7 @@ def test_the_default_limits_are_never_broken(simulate: Callable[..., Simulation]
     load = simulate(samples(rows=1500, companies=10), "default", mode="insert")
 
     assert (load.report.refused, load.report.accepted, load.report.exit_code) == (0, 1500, 0)
-    assert load.report.duration_s > 120
+    assert load.report.duration_s > 60
 
 
 def test_a_day_limit_ends_the_run_and_the_rest_is_unsent(

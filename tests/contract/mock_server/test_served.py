@@ -82,6 +82,35 @@ def test_a_dropped_connection_is_really_dropped(
         assert stderr_of(process) == b""
 
 
+def test_books_outlive_a_server_that_is_killed(served: Any, tmp_path: Path) -> None:
+    """What was answered is there after a kill, with its id; another seed is refused."""
+    db = str(tmp_path / "books.db")
+    with served("fast", "--db", db) as (client, process):
+        made = [client.post(ACCOUNTS, json={"Name": f"N{number}"}).json()["d"]["ID"] for number in range(50)]
+        process.kill()
+        process.wait(10)
+
+    with served("fast", "--db", db) as (client, _):
+        assert client.get(f"{ACCOUNTS}/$count").text == "50"
+        assert client.get(f"{ACCOUNTS}(guid'{made[49]}')").json()["d"]["Name"] == "N49"
+    done = subprocess.run(
+        [*COMMAND, "--port", "0", "--db", db, "--seed", "99"], capture_output=True, timeout=20, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"was begun with seed" in done.stderr
+
+
+def test_a_listener_of_events_does_not_keep_it_alive(served: Any, stderr_of: Any) -> None:
+    """The stream runs until the server ends, which it does in time and without a word."""
+    with served() as (client, process), client.stream("GET", "/_mock/events") as stream:
+        lines = stream.iter_lines()
+        assert json.loads(next(lines).removeprefix("data: "))["scenario"] == "fast"
+        process.terminate()
+        assert process.wait(10) == 0
+        assert stderr_of(process) == b""
+
+
 def test_a_body_that_is_too_large_is_refused_and_the_server_lives(served: Any, tmp_path: Path) -> None:
     """413, and the next request is served."""
     path = tmp_path / "small.toml"

@@ -12,12 +12,6 @@ import pytest
 from .conftest import PUSH, RESUME, SLOW, Place, Server, to
 
 MODES = ("insert", "batch", "xml")
-QUIET_AWAY = """extends = "mock-unlimited"
-name = "quick"
-[entities.Account.look_up]
-quiet_s = 1.0
-"""
-
 
 def complete(place: Place, server: Server, rows: int = 120) -> bool:
     """Tell whether the run and the ledger both hold each row once."""
@@ -135,7 +129,7 @@ def test_a_second_signal_leaves_at_once_and_the_journal_tells_the_truth(
 
 def test_a_signal_in_a_long_wait_ends_at_once(place: Place, serve: Callable[..., Server]) -> None:
     """C43: while every company sits in a wait of an hour, SIGTERM does not wait with them."""
-    busy = SLOW + '[[faults]]\nkind = "status"\nstatus = 429\nretry_after_s = 3000\nfirst = 31\nendpoint = "insert"\n'
+    busy = SLOW + '[[faults]]\nkind = "status"\nstatus = 429\nretry_after_s = 3000\nfirst = 31\nlast = 99\nendpoint = "insert"\n'
     server = serve(busy, time_scale=10.0)
     process = place.start(*PUSH, *to(server))
     server.wait_for(30)
@@ -152,7 +146,7 @@ def test_a_second_process_on_a_run_is_refused_with_the_first_ones_number(
     place: Place, serve: Callable[..., Server]
 ) -> None:
     """One process a run folder; resume, push and verify say who has it, and disturb nothing."""
-    server = serve()
+    server = serve(time_scale=1.0)
     process = place.start(*PUSH, *to(server))
     server.wait_for(5)
 
@@ -161,8 +155,9 @@ def test_a_second_process_on_a_run_is_refused_with_the_first_ones_number(
         assert (ran.code, len(ran.lines)) == (2, 1)
         assert arguments[0] == "push" or f"in use by process {process.pid}" in ran.err
 
-    assert place.end(process).code == 0
-    assert complete(place, server)
+    process.send_signal(signal.SIGTERM)
+    assert place.end(process).code == 143
+    assert server.booked() == (len(place.rows("accepted")), 0)
 
 
 def test_two_runs_side_by_side_do_not_meet(place: Place, serve: Callable[..., Server]) -> None:
@@ -277,12 +272,6 @@ def test_runs_are_listed_with_what_became_of_them(place: Place, serve: Callable[
     assert (shown.code, shown.out.count("rows.parquet")) == (0, 2)
     no_report = place.run("report", "cut", "--runs", "runs")
     assert (no_report.code, "saasload resume cut" in no_report.err) == (2, True)
-
-
-NO_RULE = """extends = "mock-unlimited"
-name = "no-rule"
-[entities.Account.in_doubt]
-"""
 
 
 @pytest.mark.parametrize("choice", ["stop", "resend", "skip"])

@@ -1,0 +1,169 @@
+"""C42: the source is another file when the run goes on."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from .conftest import RESUME, Place, Server, to
+
+PUSH = ("push", "rows.csv", "--runs", "runs", "--run", "run", "--json")
+
+
+def write(path: Path, rows: list[tuple[str, str, str]]) -> None:
+    """Write a source of its own: company, code, name."""
+    path.write_text("company,Code,Name\n" + "".join(f"{','.join(row)}\n" for row in rows))
+
+
+def first_source() -> list[tuple[str, str, str]]:
+    """Sixty rows over three companies."""
+    return [(str(1001 + row % 3), f"{row:04}", f"Customer {row:04}") for row in range(60)]
+
+
+def stopped_half_way(place: Place, server: Server) -> int:
+    """Begin a run of single POSTs and stop it after some rows; return how many calls the target has seen."""
+    write(place.folder / "rows.csv", first_source())
+    process = place.start(*PUSH, *to(server))
+    server.wait_for(15)
+    process.send_signal(signal.SIGTERM)
+    ran = place.end(process)
+    assert ran.code == 143
+    assert 15 <= ran.report["accepted"] < 60
+    calls: int = server.audit()["calls"]
+    return calls
+
+
+def booked_keys(place: Place, source: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """List company and code of the rows that are accepted by the new source's row numbers."""
+    return sorted((source[row - 1][0], source[row - 1][1]) for row in place.rows("accepted"))
+
+
+VARIANTS = {
+    "v2, the same size": ([(c, code, name.replace("Customer", "Kunde---")) for c, code, name in first_source()], "bytes differ"),
+    "v3, a row in front": ([("1001", "9999", "New"), *first_source()], "bytes and has"),
+    "v4, rows appended": ([*first_source(), ("1001", "9998", "New"), ("1002", "9999", "New")], "bytes and has"),
+    "rows taken away": (first_source()[:-5], "bytes and has"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VARIANTS, ids=lambda name: name.replace(" ", "-"))
+def test_a_source_that_changed_is_refused_and_accepted_when_told_to(
+    name: str, place: Place, serve: Callable[..., Server]
+) -> None:
+    """The line says what changed and what can be done; accepted, rows that are there already are not sent again."""
+    rows, words = VARIANTS[name]
+    server = serve()
+    calls = stopped_half_way(place, server)
+    before, _ = server.booked()
+    write(place.folder / "rows.csv", rows)
+
+    refused = place.run(*RESUME)
+
+    assert (refused.code, len(refused.lines)) == (2, 1)
+    assert refused.err.startswith("saasload: rows.csv: changed since the run began")
+    assert words in refused.err
+    assert "--source-changed=accept" in refused.err
+    assert server.audit()["calls"] == calls
+    accepted = place.run(*RESUME, "--source-changed", "accept")
+    assert accepted.report["read"] == len(rows)
+    assert server.booked()[1] == 0
+    if name.startswith("v2"):
+        # not one row is the same: those with a code that is there already are refused by the target
+        assert (accepted.code, accepted.report["rejected"]) == (1, before)
+        return
+    assert (accepted.code, accepted.report["accepted"]) == (0, len(rows))
+    assert server.booked()[0] == max(len(rows), before)
+    assert booked_keys(place, rows) == sorted((company, code) for company, code, _ in rows)
+
+
+def test_a_source_that_was_only_touched_goes_on(place: Place, serve: Callable[..., Server]) -> None:
+    """A new time on the same bytes is the same file."""
+    server = serve()
+    stopped_half_way(place, server)
+    os.utime(place.folder / "rows.csv", (1, 1))
+
+    ran = place.run(*RESUME)
+
+    assert (ran.code, server.booked()) == (0, (60, 0))
+
+
+def test_a_source_that_is_gone_goes_on_from_the_spool(place: Place, serve: Callable[..., Server]) -> None:
+    """The rows were read already; the run says so and ends."""
+    server = serve()
+    stopped_half_way(place, server)
+    (place.folder / "rows.csv").unlink()
+
+    ran = place.run(*RESUME)
+
+    assert (ran.code, server.booked()) == (0, (60, 0))
+    assert "no longer there" in ran.err
+
+
+def test_a_changed_source_is_proved_by_its_own_rows(place: Place, serve: Callable[..., Server]) -> None:
+    """After rows were put in front, the proof reads the new rows, and a second change is followed too."""
+    server = serve()
+    stopped_half_way(place, server)
+    for number in range(2):
+        rows = [*[("1001", f"99{more:02}", "New") for more in range(number + 1)], *first_source()]
+        write(place.folder / "rows.csv", rows)
+        assert place.run(*RESUME, "--source-changed", "accept").code == 0
+
+    proof = place.run("report", "run", "--verify", "--runs", "runs", "--json")
+
+    assert (proof.code, proof.report["expected"], proof.report["once"]) == (0, 62, 62)
+    assert server.booked() == (62, 0)
+
+
+def test_rows_that_cannot_be_told_apart_are_refused(place: Place, serve: Callable[..., Server]) -> None:
+    """Two equal rows, of which the target took one and refused the other: nothing tells which is which."""
+    server = serve()
+    twins = [("1001", "0001", "Twin"), ("1001", "0001", "Twin"), *first_source()[3:]]
+    write(place.folder / "rows.csv", twins)
+    assert place.run(*PUSH, *to(server)).code == 1
+    calls = server.audit()["calls"]
+    write(place.folder / "rows.csv", [*twins, ("1002", "9999", "New")])
+
+    ran = place.run(*RESUME, "--source-changed", "accept")
+
+    assert (ran.code, len([line for line in ran.lines if line.startswith("saasload: ")])) == (2, 1)
+    assert "told apart by nothing" in ran.err
+    assert server.audit()["calls"] - calls <= 1  # the list of companies
+
+
+def test_other_columns_are_refused(place: Place, serve: Callable[..., Server]) -> None:
+    """With a column more no row is the same, and the line names the column."""
+    server = serve()
+    stopped_half_way(place, server)
+    table = pa.table({"company": ["1001"], "Code": ["1"], "Name": ["A"], "City": ["B"]})
+    lines = [",".join(values) for values in zip(*table.to_pydict().values(), strict=True)]
+    (place.folder / "rows.csv").write_text(",".join(table.column_names) + "\n" + "\n".join(lines) + "\n")
+
+    ran = place.run(*RESUME, "--source-changed", "accept")
+
+    assert (ran.code, "City" in ran.err) == (2, True)
+
+
+def test_rows_that_are_dealt_anew_are_refused(place: Place, serve: Callable[..., Server]) -> None:
+    """Without a company column rows go by their place; a row in front would send them all to other companies."""
+    server = serve()
+    rows = [f"{row:04},Customer {row}" for row in range(60)]
+    (place.folder / "rows.csv").write_text("Code,Name\n" + "\n".join(rows) + "\n")
+    process = place.start(*PUSH, *to(server))
+    server.wait_for(15)
+    process.send_signal(signal.SIGTERM)
+    place.end(process)
+    before = server.booked()
+
+    (place.folder / "rows.csv").write_text("Code,Name\n" + "\n".join(["9999,New", *rows]) + "\n")
+    shifted = place.run(*RESUME, "--source-changed", "accept")
+    assert (shifted.code, "company" in shifted.err) == (2, True)
+    assert server.booked() == before
+
+    (place.folder / "rows.csv").write_text("Code,Name\n" + "\n".join([*rows, "9999,New"]) + "\n")
+    appended = place.run(*RESUME, "--source-changed", "accept")
+    assert (appended.code, server.booked()) == (0, (61, 0))
+    assert len(pq.read_table(place.folder / "runs" / "run" / "accepted.parquet")) == 61
