@@ -3,6 +3,9 @@
 They run in the environment nox itself is in: `pip install -e '.[dev]'` is all the setup there is.
 """
 
+import sys
+from pathlib import Path
+
 import nox
 
 nox.options.default_venv_backend = "none"
@@ -10,7 +13,7 @@ nox.options.error_on_missing_interpreters = True
 
 
 def _python(session: nox.Session, *arguments: str) -> None:
-    session.run("python", "-m", *arguments, external=True)
+    session.run(sys.executable, "-m", *arguments, external=True)
 
 
 @nox.session
@@ -29,7 +32,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 def imports(session: nox.Session) -> None:
     """The house's floors: imports go down only."""
-    session.run("lint-imports", external=True)
+    session.run(str(Path(sys.executable).with_name("lint-imports")), external=True)
 
 
 @nox.session
@@ -53,4 +56,5 @@ def contract(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """What documents claim, and the examples in docstrings."""
-    _python(session, "pytest", "tests/docs", *session.posargs)
+    arguments = ("-m", "pytest", "tests/docs", *session.posargs)
+    session.run(sys.executable, *arguments, env={"SAASLOAD_README": "1"}, external=True)

@@ -56,8 +56,8 @@ def _scale(text: str) -> float:
         scale = float(text)
     except ValueError:
         scale = 0.0
-    if not 0.0 < scale <= 1e6:
-        message = f"{text!r} is no time scale (above 0, at most 1000000)"
+    if not 0.001 <= scale <= 1e6:
+        message = f"{text!r} is no time scale (from 0.001 to 1000000)"
         raise argparse.ArgumentTypeError(message)
     return scale
 

@@ -98,8 +98,8 @@ class Exchange:
             return self._sign_in(target, asked)
         wall_s = world.clock.wall_at(self._at_s)
         reply = world.door.check(authorization, wall_s) or await self._admit(target, asked, wall_s)
-        if world.limits is not None and reply.status in _CLIENT_ERRORS and target.company != CURRENT:
-            world.limits.answered(target.company, target.resource, status=reply.status, wall_s=wall_s)
+        if world.limits is not None and reply.status in _CLIENT_ERRORS and self._company != CURRENT:
+            world.limits.answered(self._company, target.resource, status=reply.status, wall_s=wall_s)
         return reply
 
     def _sign_in(self, target: Route, asked: Asked) -> Reply:

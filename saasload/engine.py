@@ -1,13 +1,12 @@
 """Put the house together for one job; loads as library calls."""
 
 import contextlib
-import os
-import random
-import secrets
 import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -15,23 +14,18 @@ from typing import Any, Literal
 import anyio
 from pydantic import ValidationError
 
-from saasload.budget import COMMON_EPOCH_S, SharedBudget, open_store, store_name
-from saasload.budget.shared import Terms as BudgetTerms
-from saasload.clock import Clock
-from saasload.companies import read_companies
-from saasload.embedded import DEFAULT_TIME_SCALE, embedded_server
-from saasload.errors import BusyError, DecodeError, InDoubtError, NotSentError, RunFolderError, TargetError, UsageError
+from saasload.contact import Surroundings, clock_of, connected, first_contact, open_budget
+from saasload.errors import RunFolderError, UsageError
 from saasload.job import EMBEDDED, Job
-from saasload.load import Live, Load, Watch
+from saasload.load import Live, Load, settle_refused
 from saasload.model import Company, Reply
-from saasload.policy.headers import header_spec, read_limits
-from saasload.policy.ledger_windows import rules_of
-from saasload.policy.retry import GiveUp, after_refusal
+from saasload.plan import Plan, make_plan
 from saasload.prepare import Prepared, prepare
-from saasload.profile import PlatformProfile, load_profile
+from saasload.profile import Mode, PlatformProfile, load_profile
 from saasload.run.book import Book, Times
 from saasload.run.carry import Known, carry
 from saasload.run.folder import find_run, make_run_folder, new_run_id
+from saasload.run.history import is_open, latest_paces
 from saasload.run.journal import Journal, create_journal, open_journal
 from saasload.run.lock import run_lock
 from saasload.run.report import Report
@@ -40,38 +34,15 @@ from saasload.source.fingerprint import Fingerprint, fingerprint, what_changed
 from saasload.source.partition import Assign, ByColumn, CompanyInfo, Dealt, pick_companies
 from saasload.source.readers import open_source
 from saasload.source.spool import Spool, open_spool, write_spool
-from saasload.transport import App, Network, Sender, TokenFile, open_client
+from saasload.transport import Sender
 from saasload.verify import Proof, Verifier
 
 SPOOL = "spool.arrow"
-
-FIRST_TRIES = 5
-FIRST_WAIT_S = 60.0
-"""How often, and how long at a time, the list of companies is tried for."""
 
 __all__ = ["Live", "Resume", "Surroundings", "push", "push_sync", "resume", "resume_sync"]
 
 InDoubt = Literal["ask", "stop", "resend", "skip"]
 SourceChanged = Literal["refuse", "accept"]
-
-
-def _silent(_line: str) -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a load is given from outside, apart from its job.
-
-    `app` answers in this process instead of a server, and `clock` is then the time both go by. `watch` runs
-    beside the load; `say` takes lines for people; with `signals` SIGINT and SIGTERM stop the load in good order.
-    """
-
-    app: App | None = None
-    clock: Clock | None = None
-    watch: Watch | None = None
-    say: Callable[[str], None] = _silent
-    signals: bool = False
 
 
 async def push(job: Job, around: Surroundings | None = None) -> Report:
@@ -122,7 +93,7 @@ async def resume(runs: Path, run: str | None, how: Resume | None = None, around:
     cannot be used, TargetError where the target cannot be.
     """
     how, around = how or Resume(), around or Surroundings()
-    folder = find_run(runs, run)
+    folder = find_run(runs, run, is_open)
     with run_lock(folder):
         journal = open_journal(folder)
         with contextlib.closing(journal):
@@ -143,6 +114,48 @@ async def resume(runs: Path, run: str | None, how: Resume | None = None, around:
 def resume_sync(runs: Path, run: str | None, how: Resume | None = None, around: Surroundings | None = None) -> Report:
     """Do what `resume` does, for callers without an event loop."""
     return anyio.run(partial(resume, runs, run, how, around), backend_options={"use_uvloop": _has_uvloop()})
+
+
+async def plan(job: Job, around: Surroundings | None = None, deadline: str | None = None) -> Plan:
+    """Read a source once and forecast its load by each mode; nothing is sent but the question for the companies.
+
+    `deadline` is a time of day, HH:MM, by this machine's clock. Raises UsageError, TargetError or RunFolderError.
+    """
+    around = around or Surroundings()
+    ends = None if deadline is None else _time_of_day(deadline)
+    profile = load_profile(job.profile)
+    source = open_source(job.source, format=job.format)
+    entity = profile.entity(job.entity)
+    modes = entity.modes if job.mode is None else (job.mode,)
+    prepared = [prepare(job.model_copy(update={"mode": mode}), profile, source.schema) for mode in modes]
+    with tempfile.TemporaryDirectory(prefix="saasload-plan-") as folder:
+        path = Path(folder) / SPOOL
+        async with connected(prepared[0], around) as (sender, _):
+            known, first = await first_contact(sender, prepared[0])
+            wall = clock_of(prepared[0], around, first).wall()
+        picked = pick_companies(known, job.companies, job.partitions, read_text=_read_text)
+        write_spool(source, path, _assign(prepared[0], source, picked, known))
+        with open_spool(path) as spool:
+            return make_plan(prepared, spool, wall, latest_paces(job.runs, job.to), ends)
+
+
+def plan_sync(job: Job, around: Surroundings | None = None, deadline: str | None = None) -> Plan:
+    """Do what `plan` does, for callers without an event loop."""
+    return anyio.run(partial(plan, job, around, deadline), backend_options={"use_uvloop": _has_uvloop()})
+
+
+def _time_of_day(text: str) -> float:
+    """Count the seconds until a time of day, HH:MM, today or, if that is over, tomorrow."""
+    try:
+        wanted = datetime.strptime(text, "%H:%M").time()  # noqa: DTZ007 a time of day has no zone
+    except ValueError as error:
+        message = f"--deadline {text}: write it as HH:MM"
+        raise UsageError(message) from error
+    now = datetime.now().astimezone()
+    ends = now.replace(hour=wanted.hour, minute=wanted.minute, second=0, microsecond=0)
+    if ends <= now:
+        ends += timedelta(days=1)
+    return (ends - now).total_seconds()
 
 
 async def verify(runs: Path, run: str | None, around: Surroundings | None = None) -> Proof:
@@ -219,8 +232,8 @@ class _Run:
 
     async def load(self, source: Source) -> Report:
         """Read the source, spool it by company, and send it."""
-        async with self._connected() as (sender, url):
-            known, first = await _first_contact(sender, self.prepared)
+        async with connected(self.prepared, self.around) as (sender, url):
+            known, first = await first_contact(sender, self.prepared)
             job = self.prepared.job
             picked = pick_companies(known, job.companies, job.partitions, read_text=_read_text)
             if self.prepared.unused:
@@ -235,17 +248,17 @@ class _Run:
 
     async def go_on(self, spool: Spool) -> Report:
         """Send what is not settled of rows that were spooled before."""
-        async with self._connected() as (sender, url):
+        async with connected(self.prepared, self.around) as (sender, url):
             if self.prepared.job.to == EMBEDDED and self.around.app is None:
-                self.around.say("the embedded mock server of this run is gone with its rows; going on with a new one")
-            _, first = await _first_contact(sender, self.prepared)
+                self.around.say(f"run {self.folder.name}: its embedded mock server is gone with the rows it held")
+            _, first = await first_contact(sender, self.prepared)
             return await self._send(spool, sender, url, first)
 
     async def change_source(self, old: Spool) -> Report:
         """Read the source anew; rows that were there before keep the outcomes they have."""
         source = open_source(self.prepared.job.source, format=self.prepared.job.format)
-        async with self._connected() as (sender, url):
-            known, first = await _first_contact(sender, self.prepared)
+        async with connected(self.prepared, self.around) as (sender, url):
+            known, first = await first_contact(sender, self.prepared)
             job = self.prepared.job
             picked = pick_companies(known, job.companies, job.partitions, read_text=_read_text)
             book = self._book(old, 0.0)
@@ -262,37 +275,25 @@ class _Run:
 
     async def prove(self, spool: Spool) -> Proof:
         """Ask the target for the rows that were accepted."""
-        async with self._connected() as (sender, url):
-            _, first = await _first_contact(sender, self.prepared)
-            clock = self._clock(first)
+        async with connected(self.prepared, self.around) as (sender, url):
+            _, first = await first_contact(sender, self.prepared)
+            clock = clock_of(self.prepared, self.around, first)
             book = self._book(spool, clock.wall() - clock.now())
             verifier = Verifier(self.prepared, spool, book.statuses, sender.send, clock)
-            async with self._budget(url, clock, first) as budget:
+            async with open_budget(self.prepared, self.around, url, clock, first) as budget:
                 return await verifier.prove(self.folder.name, budget)
 
-    def _clock(self, first: Reply) -> Clock:
-        """Take the time to go by: ours, or a mock's, on a wall that all processes of this machine have in common."""
-        if self.around.clock is not None:
-            return self.around.clock
-        scale = _time_scale(self.prepared, first)
-        return Clock.real() if scale == 1.0 else Clock.real(scale, epoch_s=COMMON_EPOCH_S)
-
-    @contextlib.asynccontextmanager
-    async def _budget(self, url: str, clock: Clock, first: Reply) -> AsyncIterator[SharedBudget]:
-        job, profile = self.prepared.job, self.prepared.profile
-        name = store_name(url, profile.name, _app(self.prepared))
-        store = await open_store(job.budget_place if profile.limits else "", name)
-        longest_s = (job.deadline_s or profile.deadline_s) + 5.0
-        terms = BudgetTerms(f"{os.getpid()}-{secrets.token_hex(4)}", longest_s, time_scale=clock.scale)
-        rng = random.Random(job.seed)  # noqa: S311 spreads waits, guards nothing
-        budget = SharedBudget(rules_of(profile.limits), store, terms, rng=rng, say=self.around.say)
-        wall = clock.wall()
-        budget.saw_date(read_limits(first.headers, header_spec(profile), wall), wall, wall)
-        try:
-            yield budget
-        finally:
-            with anyio.CancelScope(shield=True):
-                await budget.aclose()
+    def _fall_back(self, load: Load, mode: Mode) -> Load:
+        """Go on in another mode with the rows that are not settled, and remember it for the run."""
+        reason = load.driver.stop_reason if load.driver is not None else ""
+        self.around.say(f"{reason}: going on by {mode}")
+        job = self.prepared.job.model_copy(update={"mode": mode})
+        self.prepared = prepare(job, self.prepared.profile, load.spool.schema)
+        self.journal.state({"job": job.facts()})
+        load.book.go_on_by(mode)
+        following = Load(self.prepared, load.spool, load.book, load.clock)
+        following.accepted_before = load.accepted_before
+        return following
 
     def _book(self, spool: Spool, wall_offset: float) -> Book:
         rows = {Company(company): part.rows for company, part in spool.index.companies.items()}
@@ -301,30 +302,25 @@ class _Run:
         book.replay()
         return book
 
-    @contextlib.asynccontextmanager
-    async def _connected(self) -> AsyncIterator[tuple[Sender, str]]:
-        job, around = self.prepared.job, self.around
-        async with _target(job, around) as url:
-            network = Network(
-                keepalive_s=self.prepared.profile.keepalive_s,
-                proxies="none" if job.to == EMBEDDED else "environment",
-            )
-            auth = None if job.token_file is None else TokenFile(job.token_file)
-            headers = {} if auth else {"Authorization": f"Bearer {self.prepared.token.get_secret_value()}"}
-            async with open_client(
-                base_url=url, parallel=job.connections, app=around.app, auth=auth, network=network
-            ) as client:
-                yield Sender(url, client, headers, network=network), url
-
     async def _send(self, spool: Spool, sender: Sender, url: str, first: Reply) -> Report:
         began = anyio.current_time()
-        clock = self._clock(first)
+        clock = clock_of(self.prepared, self.around, first)
         offset = clock.wall() - clock.now()
-        load = Load(self.prepared, spool, self._book(spool, offset), clock)
+        book = self._book(spool, offset)
+        settle_refused(spool, book, self.prepared.company_column)
+        if self.how is not None:
+            settled = f"{book.counts.total():,} of {spool.index.rows:,} rows settled"
+            self.around.say(f"going on with run {self.folder.name}: {settled}")
+        load = Load(self.prepared, spool, book, clock)
         load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
         self.journal.state({"state": "sending", "to": url})
-        async with self._budget(url, clock, first) as budget:
-            await load.run(sender.send, budget, self.around.watch, signals=self.around.signals)
+        async with open_budget(self.prepared, self.around, url, clock, first) as budget:
+            while True:
+                load.say = self.around.say
+                await load.run(sender.send, budget, self.around.watch, signals=self.around.signals)
+                if load.next_mode is None:
+                    break
+                load = self._fall_back(load, load.next_mode)
         try:
             load.write_files(self.folder)
             report = load.report(self.folder, url, anyio.current_time() - began)
@@ -337,41 +333,6 @@ class _Run:
         return report
 
 
-@contextlib.asynccontextmanager
-async def _target(job: Job, around: Surroundings) -> AsyncIterator[str]:
-    """Give the address to load to: the job's, or that of a mock server started for it."""
-    if job.to != EMBEDDED:
-        yield job.to.rstrip("/")
-    elif around.app is not None:
-        yield "http://127.0.0.1"
-    else:
-        async with embedded_server(job.time_scale or DEFAULT_TIME_SCALE) as server:
-            around.say(
-                f"no target given: loading into an embedded mock server at {server.url}, "
-                f"where time runs {server.time_scale:g} times faster"
-            )
-            yield server.url
-
-
-async def _first_contact(sender: Sender, prepared: Prepared) -> tuple[list[CompanyInfo], Reply]:
-    rng = random.Random(prepared.job.seed)  # noqa: S311 spreads waits, guards nothing
-    retry = prepared.profile.retry
-    for attempt in range(1, FIRST_TRIES + 1):
-        try:
-            return await read_companies(sender.send, prepared.profile)
-        except NotSentError as error:
-            message = f"{error}; is the server running, and is the address right?"
-            raise TargetError(message) from error
-        except (BusyError, InDoubtError, DecodeError) as error:
-            # A list may be asked for as often as it takes; but whoever started this waits for a first word.
-            asked = error.retry_after_s if isinstance(error, BusyError) else None
-            decision = after_refusal(retry, attempt, asked, rng)
-            if attempt == FIRST_TRIES or isinstance(decision, GiveUp) or decision.delay_s > FIRST_WAIT_S:
-                raise TargetError(f"{error}; try again later") from error
-            await anyio.sleep(decision.delay_s / max(prepared.job.time_scale or 1.0, 1.0))
-    raise AssertionError
-
-
 def _read_text(name: str) -> str:
     try:
         return Path(name).read_text(encoding="utf-8-sig")
@@ -379,24 +340,6 @@ def _read_text(name: str) -> str:
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "not UTF-8 text"
         message = f"--companies @{name}: cannot be read: {reason}"
         raise UsageError(message) from error
-
-
-def _time_scale(prepared: Prepared, first: Reply) -> float:
-    """Take the pace of the target's time from the job, or from what a mock server says of itself."""
-    stated = first.headers.get(prepared.profile.time_scale_header or "", "")
-    if prepared.job.to != EMBEDDED and prepared.job.time_scale is not None:
-        return prepared.job.time_scale
-    try:
-        scale = float(stated or 1.0)
-    except ValueError:
-        return 1.0
-    return scale if 0.0 < scale <= 1e6 else 1.0
-
-
-def _app(prepared: Prepared) -> str:
-    """Tell one app from another at a target by its token, of which no store can give anything away."""
-    job = prepared.job
-    return str(job.token_file) if job.token_file is not None else prepared.token.get_secret_value()
 
 
 def _assign(prepared: Prepared, source: Source, picked: Sequence[CompanyInfo], known: Sequence[CompanyInfo]) -> Assign:

@@ -96,6 +96,8 @@ def _complaint(error: ValidationError, given: Mapping[str, object]) -> str:
     value = "" if name == "token" else f" {given.get(name)}"
     if name == "mode":
         return f"{option_name(name)}{value}: {nearest(str(given[name]), get_args(Mode))}"
+    if name == "max_errors":
+        return f"{option_name(name)}{value}: must be a number of rows, or a percentage such as 5%"
     message = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     return f"{option_name(name)}{value}: must be {message}"
 

@@ -15,8 +15,9 @@ import anyio
 from saasload.budget import SharedBudget
 from saasload.clock import Clock
 from saasload.doubt import Doubts
-from saasload.driver import Driver, Language, Outside, Send, Terms
+from saasload.driver import Driver
 from saasload.errors import RunFolderError, SaasloadError, UsageError
+from saasload.exchange import Language, Outside, Send, Terms
 from saasload.job import EMBEDDED
 from saasload.lane import Lane
 from saasload.model import ROW_COLUMN, Company, Note, Outcomes, RowStatus
@@ -25,11 +26,13 @@ from saasload.policy.headers import header_spec
 from saasload.policy.parallelism import Parallelism
 from saasload.policy.schedule import Schedule
 from saasload.prepare import Prepared
+from saasload.profile import Mode
 from saasload.rows import SpooledRows
 from saasload.run.book import Book
 from saasload.run.files import write_row_files
 from saasload.run.report import Report, count, exit_code, groups, reasons
 from saasload.source.spool import Spool
+from saasload.verdict import ABSENT
 
 
 @dataclass(slots=True)
@@ -60,17 +63,18 @@ class Load:
     """Sends what is not settled yet, and sums up. `failure` is what stopped it from our side."""
 
     def __init__(self, prepared: Prepared, spool: Spool, book: Book, clock: Clock) -> None:
-        """Take over what the book knows; rows without a company to go to are settled here."""
+        """Take over what the book knows."""
         self.prepared = prepared
         self.spool = spool
         self.book = book
         self.clock = clock
         self.signal = 0
+        self.say: Callable[[str], None] = lambda _line: None
         self.failure = ""
         self.driver: Driver | None = None
         self.parallelism: Parallelism | None = None
+        self.accepted_before = _accepted(book)
         self.hint: int | None = None
-        _settle_refused(spool, book, prepared.company_column)
 
     def in_doubt(self, choice: Literal["ask", "stop", "resend", "skip"]) -> None:
         """Apply a person's choice on rows in doubt that the profile has no rule for.
@@ -88,6 +92,15 @@ class Load:
             "in_doubt.parquet, then go on with --in-doubt=resend (they are not there) or --in-doubt=skip (they are)"
         )
         raise UsageError(message)
+
+    @property
+    def next_mode(self) -> Mode | None:
+        """The mode to go on in where the target has none of this one, and nobody asked for this one; else None."""
+        note = self.driver.stop_note if self.driver is not None else None
+        if note is None or note.reason != ABSENT or self.prepared.job.mode is not None:
+            return None
+        modes = self.prepared.entity.modes
+        return next(iter(modes[modes.index(self.prepared.mode) + 1 :]), None)
 
     async def run(self, send: Send, budget: SharedBudget, watch: Watch | None, *, signals: bool) -> None:
         """Send all lanes within a budget; a failure of our own stops the load and is kept for the report."""
@@ -158,6 +171,10 @@ class Load:
                     sending.cancel()
                     return
                 self.signal = number
+                self.say(
+                    f"interrupted: waiting up to {self.prepared.job.drain_s:g} s for {self.driver.in_flight} calls on "
+                    "the wire; once more leaves at once, with their rows in doubt"
+                )
                 self.driver.stop("interrupted", Note("interrupted", "stopped before it was sent"))
                 sending.deadline = anyio.current_time() + self.prepared.job.drain_s
 
@@ -171,7 +188,10 @@ class Load:
         job, book, driver = self.prepared.job, self.book, self.driver
         counts = count(self.spool.index.rows, book.counts)
         duration = max(duration_s, 1e-9)
+        accepted_now = counts.accepted - self.accepted_before
         stopped = self.failure or (driver.stop_reason if driver is not None else "")
+        if driver is not None and driver.stop_note is not None and driver.stop_note.reason == ABSENT:
+            stopped += "; use another --mode"
         stopped = stopped or next((note.message for note in book.closed_by.values()), "")
         return Report(
             run=folder.name,
@@ -192,20 +212,24 @@ class Load:
             updated=counts.updated,
             unchanged=counts.unchanged,
             calls=book.calls,
-            retries=driver.retries if driver is not None else 0,
-            refused=driver.refused if driver is not None else 0,
+            retries=driver.exchange.retries if driver is not None else 0,
+            refused=driver.exchange.refused if driver is not None else 0,
             duration_s=round(duration, 3),
-            rows_per_hour=round(counts.accepted * 3600.0 / duration),
+            rows_per_hour=round(accepted_now * 3600.0 / duration),
             cpu_s=round(time.process_time(), 3),
             peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0, 1),
             time_scale=self.clock.scale,
             target_duration_s=round(duration * self.clock.scale, 3),
-            target_rows_per_hour=round(counts.accepted * 3600.0 / (duration * self.clock.scale)),
+            target_rows_per_hour=round(accepted_now * 3600.0 / (duration * self.clock.scale)),
             stopped=stopped,
             reasons=reasons(book),
             groups=groups(book.companies),
             exit_code=exit_code(counts, stopped=self.failure or (stopped if counts.unsent else ""), signal=self.signal),
         )
+
+
+def _accepted(book: Book) -> int:
+    return sum(count for status, count in book.counts.items() if status.accepted)
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -219,7 +243,7 @@ def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     raise group
 
 
-def _settle_refused(spool: Spool, book: Book, column: str | None) -> None:
+def settle_refused(spool: Spool, book: Book, column: str | None) -> None:
     """Settle the rows that have no company to go to."""
     for reason in spool.index.refused:
         for batch, problems in spool.refused_batches(reason):

@@ -60,10 +60,50 @@ class Plan:
     recommended_mode: str
     recommended_parallel: int
     reason: str
+    deadline_met: bool | None = None
 
     def to_json(self) -> bytes:
         """Write it as one JSON object."""
         return orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2)
+
+
+def make_plan(
+    prepared: Sequence[Prepared], spool: Spool, wall: float, paces: Mapping[str, Pace], deadline_s: float | None
+) -> Plan:
+    """Forecast every mode, at the job's parallelism or the best one, and recommend the shortest."""
+    forecasts = []
+    for one in prepared:
+        pace = paces.get(one.mode)
+        wanted = one.job.parallel
+        number = recommended_parallel(one, spool, wall, pace)[0] if wanted == "auto" else wanted
+        forecasts.append(forecast(one, spool, number, wall, pace))
+    best = min(forecasts, key=lambda found: found.duration_s)
+    refused = {reason: part.rows for reason, part in spool.index.refused.items()}
+    companies = sum(bool(part.rows) for part in spool.index.companies.values())
+    return Plan(
+        source=prepared[0].job.source.name,
+        rows=spool.index.rows,
+        refused=refused,
+        companies=companies,
+        forecasts=tuple(forecasts),
+        recommended_mode=best.mode,
+        recommended_parallel=best.parallel,
+        reason=_reason(best, forecasts),
+        deadline_met=None if deadline_s is None else best.duration_s <= deadline_s,
+    )
+
+
+def _reason(best: Forecast, forecasts: Sequence[Forecast]) -> str:
+    if not best.calls:
+        return "there is nothing to send"
+    others = [found for found in forecasts if found is not best and found.duration_s > 0]
+    why = f"{best.calls:,} calls of {best.mode} take least time"
+    if others:
+        worst = max(others, key=lambda found: found.duration_s)
+        why += f", {worst.duration_s / max(best.duration_s, 1e-9):.1f} times less than {worst.mode}"
+    if best.fixed_by:
+        why += f"; company {best.fixed_by} alone fixes the end"
+    return why + f"; more than {best.parallel} at once only queue at the target"
 
 
 def forecast(prepared: Prepared, spool: Spool, parallel: int, wall: float, pace: Pace | None = None) -> Forecast:
@@ -215,6 +255,3 @@ def _rows_a_call(prepared: Prepared, row_bytes: float) -> int:
     wire = prepared.wire
     fit = (wire.max_bytes - wire.overhead) / row_bytes if row_bytes else wire.max_rows
     return max(1, min(wire.max_rows, int(fit)))
-
-
-__all__ = ["Forecast", "Plan", "forecast", "limit_words", "recommended_parallel"]

@@ -18,6 +18,9 @@ from saasload.wire import WireFormat, wire_format
 from saasload.wire.lookup import LookUp
 from saasload.wire.render import Fields
 
+ADDED = frozenset({"row", "field", "reason", "status", "message"})
+"""The columns that a run's row files have beside the source's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -107,6 +110,9 @@ def _fields(job: Job, entity: EntitySpec, columns: Sequence[str], company: str |
             message = f"--field {field}={column}: {job.source.name} has no such column; {nearest(column, columns)}"
             raise UsageError(message)
     mapped = set(job.fields.values())
+    # A file that a run has left, corrected and pushed again: what was added to it is no data.
+    if {column.casefold() for column in columns} >= ADDED:
+        mapped |= {column for column in columns if column.casefold() in ADDED}
     folded = {column.strip().casefold(): column for column in columns if column not in mapped | {company}}
     found = {}
     for name, spec in entity.fields.items():

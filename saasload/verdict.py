@@ -20,6 +20,9 @@ from saasload.profile import Answers
 from saasload.wire import Refusal, WireFormat
 from saasload.wire.reconcile import reconcile
 
+ABSENT = "absent"
+"""The reason of a stop where the target has no such way to send; another mode may work."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settle:
@@ -123,8 +126,8 @@ def on_reply(  # noqa: PLR0911 one exit a row of the table
         case Meaning.COMPANY_CLOSED:
             return CloseCompany(Note("company-closed", note.message, http_status=reply.status))
         case Meaning.ABSENT:
-            message = f"the target has no {wire.name} for this entity (HTTP {reply.status}); use another --mode"
-            return StopRun(Note("absent", note.message, http_status=reply.status), message)
+            message = f"the target has no {wire.name} for this entity (HTTP {reply.status})"
+            return StopRun(Note(ABSENT, note.message, http_status=reply.status), message)
         case Meaning.TOO_LARGE | Meaning.REFUSED:
             refused = Note(answers.business(text) or "refused", note.message, http_status=reply.status)
             return _refused(call, refused)

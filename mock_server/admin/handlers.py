@@ -21,7 +21,7 @@ from mock_server.world import CallLine, World
 
 _CALL = ("at_s", "company", "endpoint", "rows", "status", "took_s")
 _TICK_S = 0.5
-_MAX_SCALE = 1e6
+_SCALES = (0.001, 1e6)
 
 
 class BadQuestionError(Exception):
@@ -117,7 +117,7 @@ class Handlers:
         except BadQuestionError as error:
             return fault(str(error))
         live = self._world.faults.live
-        overlap = find_overlap([one.spec for one in live if one.on], spec) if spec.on else ""
+        overlap = find_overlap(_running(live), spec) if spec.on else ""
         if overlap:
             return fault(overlap, 409)
         live.append(LiveFault(spec, spec.on))
@@ -135,7 +135,8 @@ class Handlers:
         if not isinstance(on, bool):
             return fault("on: should be true or false")
         one = live[int(place)]
-        overlap = find_overlap([other.spec for other in live if other.on and other is not one], one.spec) if on else ""
+        others = [(number, spec) for number, spec in _running(live) if number != int(place)]
+        overlap = find_overlap(others, one.spec) if on else ""
         if overlap:
             return fault(overlap, 409)
         one.on = on
@@ -152,8 +153,8 @@ class Handlers:
             scale = (await _object(request)).get("time_scale")
         except BadQuestionError as error:
             return fault(str(error))
-        if not isinstance(scale, int | float) or isinstance(scale, bool) or not 0 < scale <= _MAX_SCALE:
-            return fault("time_scale: should be above 0 and at most 1000000")
+        if not isinstance(scale, int | float) or isinstance(scale, bool) or not _SCALES[0] <= scale <= _SCALES[1]:
+            return fault("time_scale: should be from 0.001 to 1000000")
         self._world.clock.set_scale(float(scale))
         return await self.clock(request)
 
@@ -190,6 +191,10 @@ class _Filter:
             and self._endpoint in {None, endpoint}
             and self._status in {None, status}
         )
+
+
+def _running(live: list[LiveFault]) -> list[tuple[int, FaultSpec]]:
+    return [(place, one.spec) for place, one in enumerate(live) if one.on]
 
 
 def _shown(place: int, live: LiveFault) -> dict[str, Any]:

@@ -14,7 +14,7 @@ _PLAIN: dict[str, Any] = {
     "Switch": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"],
                "additionalProperties": False},
     "Pace": {"type": "object", "required": ["time_scale"], "additionalProperties": False,
-             "properties": {"time_scale": {"type": "number", "exclusiveMinimum": 0, "maximum": 1_000_000}}},
+             "properties": {"time_scale": {"type": "number", "minimum": 0.001, "maximum": 1_000_000}}},
     "Error": _ERROR,
 }  # fmt: skip
 

@@ -23,9 +23,9 @@ def find_mistake(scenario: Scenario) -> Mistake | None:
     return next(_mistakes(scenario), None)
 
 
-def find_overlap(faults: Iterable[FaultSpec], new: FaultSpec) -> str:
+def find_overlap(faults: Iterable[tuple[int, FaultSpec]], new: FaultSpec) -> str:
     """Say which of the faults a new one is in the way of, empty where it is of none."""
-    for place, one in enumerate(faults):
+    for place, one in faults:
         reason = _overlap(one, new)
         if reason:
             return f"overlaps fault {place}: {reason}"

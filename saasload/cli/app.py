@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from saasload.cli import history, load, practice
+from saasload.cli import experiments, history, load, planning, practice
 from saasload.errors import SaasloadError
 
 # typer brings its own copy of click since 0.20, so click's classes are taken from where typer has them.
@@ -25,12 +25,18 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command()(load.push)
+app.command()(planning.plan)
 app.command()(history.resume)
 app.command()(history.runs)
 app.command()(history.report)
 app.command()(practice.sample)
 app.command()(practice.chaos)
-app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(practice.mock)
+app.command()(experiments.curve)
+app.command()(experiments.reproduce)
+app.command()(experiments.calibrate)
+app.command(context_settings={"help_option_names": [], "allow_extra_args": True, "ignore_unknown_options": True})(
+    practice.mock
+)
 
 
 @app.callback(invoke_without_command=True)

@@ -74,7 +74,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
 
     Example: saasload push customers.parquet --partitions 100 --parallel 10
     """
-    job = _job(
+    job = job_of(
         to,
         profile,
         source=source,
@@ -88,7 +88,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         order=order,
         rows_per_call=rows_per_call,
         bytes_per_call=bytes_per_call,
-        fields=_pairs(field or []),
+        fields=pairs(field or []),
         format=source_format,
         deadline_s=deadline_s,
         max_wait_s=max_wait_s,
@@ -112,7 +112,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
     return report.exit_code
 
 
-def _job(to: str | None, profile: str | None, **arguments: object) -> Job:
+def job_of(to: str | None, profile: str | None, **arguments: object) -> Job:
     """Complete the arguments from `saasload.toml` and check them."""
     from pydantic import SecretStr  # noqa: PLC0415 help must not pay for it
 
@@ -146,12 +146,13 @@ def number(option: str, text: str) -> int:
         raise UsageError(message) from error
 
 
-def _pairs(given: list[str]) -> dict[str, str]:
-    pairs = {}
+def pairs(given: list[str]) -> dict[str, str]:
+    """Read FIELD=COLUMN options; UsageError for one that is not."""
+    found = {}
     for pair in given:
         name, equals, column = pair.partition("=")
         if not (name and equals and column):
             message = f"--field {pair}: write it as FIELD=COLUMN"
             raise UsageError(message)
-        pairs[name] = column
-    return pairs
+        found[name] = column
+    return found

@@ -30,8 +30,12 @@ def sample(
     return 0
 
 
+ALL_ARGUMENTS = {"help_option_names": [], "allow_extra_args": True, "ignore_unknown_options": True}
+"""The mock server reads its own arguments, --help among them."""
+
+
 def mock(context: typer.Context) -> int:
-    """Run the mock accounting cloud by itself, until Ctrl-C; options go to it (try: saasload mock -- --help).
+    """Run the mock accounting cloud by itself, until Ctrl-C; its own options are in saasload mock --help.
 
     Example: saasload mock --port 8000 --time-scale 20
     """

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from saasload.cli.history import DEFAULT_RUNS
 from saasload.load import Live
+from saasload.plan import Plan
 from saasload.run.report import ExitCode, Group, Report
 
 REFRESH_S = 0.2
@@ -84,7 +85,7 @@ def progress_words(live: Live) -> str:
     """Put a load's progress into one line: rows, calls, rate, time left, companies, and what it waits for."""
     done = _settled(live)
     elapsed = max(time.monotonic() - live.started, 1e-6)
-    rate = done / elapsed
+    rate = (done - live.before) / elapsed
     left = f", {(live.rows - done) / rate:,.0f} s left" if rate else ""
     words = (
         f"{done:,} of {live.rows:,} rows, {live.book.calls:,} calls, {rate:,.0f} rows/s{left}, "
@@ -98,6 +99,34 @@ def progress_words(live: Live) -> str:
         if len(waits) > 1:
             words += f" (and {len(waits) - 1:,} more)"
     return words
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """Put a plan into lines for a person."""
+    lines = [f"{plan.source}: {plan.rows:,} rows for {plan.companies:,} companies"]
+    lines += [f"  {rows:,} rows will be refused: {reason}" for reason, rows in plan.refused.items()]
+    for found in plan.forecasts:
+        pace = "" if found.pace_known else ", by a guess at the pace"
+        lines.append(
+            f"{found.mode}: {found.calls:,} calls, {found.bytes / 1e6:,.1f} MB, {_span(found.duration_s)} "
+            f"at {found.parallel} parallel{pace}"
+        )
+        lines += [f"  {companies:,} companies wait for {limit}" for limit, companies in found.binding.items()]
+        if found.late:
+            first, ends = next(iter(found.late.items()))
+            lines.append(f"  {len(found.late):,} companies are not done today; the last, {first}, in {_span(ends)}")
+        if found.fixed_by:
+            lines.append(f"  company {found.fixed_by} has so many rows that it fixes the end alone")
+    lines.append(f"take --mode {plan.recommended_mode} --parallel {plan.recommended_parallel}: {plan.reason}")
+    if plan.deadline_met is not None:
+        lines.append("done by the deadline" if plan.deadline_met else "NOT done by the deadline")
+    return lines
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
 def summary_lines(report: Report) -> list[str]:
@@ -130,7 +159,7 @@ def _resume_command(report: Report) -> str:
 
 
 def _parallel(report: Report) -> str:
-    return f"{report.parallel} parallel{' (found)' if report.parallel_found else ''}"
+    return f"{report.parallel} parallel{' (chosen by auto)' if report.parallel_found else ''}"
 
 
 def _there(report: Report) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from saasload.model import Call, Company, Note, Outcomes, RowStatus, Trip, all_rows
@@ -149,6 +149,11 @@ class Book:
         with TableWriter(folder / "calls.parquet", CALLS) as calls:
             for trips in self._journal.trips():
                 calls.extend(trips)
+
+    def go_on_by(self, mode: str) -> None:
+        """Write calls of another mode from now on; what had stopped the one before stops nothing any more."""
+        self._times = replace(self._times, mode=mode)
+        self.closed_by.pop(None, None)
 
     def forget_doubts(self) -> None:
         """Take a person's word that rows in doubt are not there: they are unsent again, and journalled as such."""

@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from saasload.errors import RunFolderError, UsageError
 from saasload.names import nearest
 from saasload.run.journal import FILE as JOURNAL
 
+_LANDMARKS = ("spool.arrow", "report.json")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -18,27 +20,36 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def find_run(runs: Path, run: str | None) -> Path:
-    """Find a run's folder by its name, the latest where none is given; UsageError with the nearest names."""
+def find_run(runs: Path, run: str | None, wanted: Callable[[Path], bool] = lambda _: True) -> Path:
+    """Find a run's folder by its name; where none is given the latest that is wanted, else the latest.
+
+    Raises UsageError with the nearest names.
+    """
     names = run_names(runs)
     if run is None and names:
-        return runs / names[-1]
+        return runs / next((name for name in reversed(names) if wanted(runs / name)), names[-1])
     if run is not None and run in names:
         return runs / run
     if not names:
         message = f"{runs}: no runs here; name their folder with --runs"
     else:
-        message = f"run {run}: not in {runs}; {nearest(str(run), names)}"
+        message = f"run {run}: not in {runs}; {nearest(str(run), names[-5:])}"
     raise UsageError(message)
 
 
 def run_names(runs: Path) -> list[str]:
-    """List the runs in a folder, the oldest first."""
+    """List the runs in a folder, the one that began or ended last at the end."""
     try:
-        found = [(path.stat().st_mtime_ns, path.name) for path in runs.iterdir() if (path / JOURNAL).is_file()]
+        found = [(_moment(path), path.name) for path in runs.iterdir() if (path / JOURNAL).is_file()]
     except OSError:
         return []
     return [name for _, name in sorted(found)]
+
+
+def _moment(folder: Path) -> int:
+    """Tell when a run last wrote of itself; the folder's own time changes when somebody only looks at it."""
+    written = [path.stat().st_mtime_ns for name in _LANDMARKS if (path := folder / name).exists()]
+    return max(written, default=(folder / JOURNAL).stat().st_mtime_ns)
 
 
 def make_run_folder(runs: Path, run: str) -> Path:

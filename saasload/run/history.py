@@ -6,11 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from saasload.errors import RunFolderError
 from saasload.policy.concurrency import Change
+from saasload.profile import Pace
+from saasload.run.folder import run_names
 from saasload.run.journal import open_journal
 from saasload.run.report import Group, Report
+
+FEWEST_CALLS = 20
+"""Fewer tell nothing of a pace."""
 
 
 def read_report(folder: Path) -> Report:
@@ -31,6 +38,52 @@ def read_report(folder: Path) -> Report:
     except (OSError, ValueError, TypeError, KeyError) as error:
         message = f"{path}: cannot be read as a report"
         raise RunFolderError(message) from error
+
+
+def latest_paces(runs: Path, target: str) -> dict[str, Pace]:
+    """Fit, by mode, how long calls took in the latest run into a target: `call_s + row_s * rows`, by least squares.
+
+    What the run's calls waited for each other at the target is in it, so it holds for a like parallelism.
+    """
+    for name in reversed(run_names(runs)):
+        try:
+            found = read_report(runs / name)
+            if found.target != target:
+                continue
+            calls = pq.read_table(runs / name / "calls.parquet", columns=["mode", "rows", "ms", "status"]).to_pylist()
+        except (RunFolderError, OSError, pa.ArrowException):
+            continue
+        paces = {}
+        for mode in ("insert", "batch", "xml"):
+            points = [
+                (call["rows"], call["ms"] / 1000.0)
+                for call in calls
+                if call["mode"] == mode and 200 <= call["status"] < 300
+            ]
+            if len(points) >= FEWEST_CALLS:
+                paces[mode] = _line(points)
+        if paces:
+            return paces
+    return {}
+
+
+def _line(points: list[tuple[int, float]]) -> Pace:
+    """Fit a line through points; calls of one size tell only what a row takes."""
+    count = len(points)
+    mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
+    spread = sum((x - mean_x) ** 2 for x, _ in points)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread > 0 else mean_y / mean_x
+    slope = min(max(slope, 0.0), mean_y / mean_x)
+    return Pace(call_s=max(mean_y - slope * mean_x, 0.0), row_s=slope)
+
+
+def is_open(folder: Path) -> bool:
+    """Whether a run has something left to do."""
+    try:
+        with closing(open_journal(folder)) as journal:
+            return journal.facts().get("state") != "finished"
+    except RunFolderError:
+        return False
 
 
 def outline(folder: Path) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ the wire when the process ended, and its rows are in doubt. One row a CALL, its 
 it: a row a ROW would be five times the work (docs/performance.md).
 """
 
+import os
 import sqlite3
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -164,7 +165,7 @@ class Journal:
             if packed is None:
                 yield company, (row,), statuses, (ids or "",)
                 continue
-            names = [""] * count if ids is None else _unpack(ids).decode().split("\n")
+            names = [""] * count if ids is None else orjson.loads(_unpack(ids))
             yield company, unpack_rows(packed), statuses, names
 
     def ids(self) -> dict[int, str]:
@@ -243,6 +244,8 @@ def create_journal(folder: Path, facts: Mapping[str, object]) -> Journal:
         connection.execute("commit")
         connection.close()
         part.replace(path)
+        for place in (folder, folder.parent):
+            _sync_names(place)
         return Journal(path, _connect(path))
     except (sqlite3.Error, OSError) as error:
         raise _failed(path, error) from error
@@ -269,6 +272,15 @@ def open_journal(folder: Path) -> Journal:
         connection.close()
         raise _damaged(path, damage)
     return Journal(path, connection)
+
+
+def _sync_names(folder: Path) -> None:
+    """Make durable which files a folder has: without its name the journal's bytes would be lost with the power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -308,7 +320,7 @@ def _settled_values(record: Settled) -> tuple[object, ...]:
     if len(outcomes) == 1:
         ids: object = outcomes.ids[0] or None
     else:
-        ids = _pack("\n".join(outcomes.ids).encode()) if any(outcomes.ids) else None
+        ids = _pack(orjson.dumps(outcomes.ids)) if any(outcomes.ids) else None
     notes = None
     if outcomes.notes:
         notes = orjson.dumps({str(row): list(astuple(note)) for row, note in outcomes.notes.items()}).decode()

@@ -1,5 +1,6 @@
 """Parquet files that grow while a load runs, with a bounded part of them in memory."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,6 +94,9 @@ class TableWriter:
         try:
             return action(*arguments, **named)
         except OSError as error:
+            # half a file is of no use, and where the disk is full its room is
+            with contextlib.suppress(OSError):
+                self._part.unlink(missing_ok=True)
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
             message = f"{self._path}: cannot be written: {reason}"
             raise RunFolderError(message) from error

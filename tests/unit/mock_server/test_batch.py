@@ -185,7 +185,7 @@ def test_the_scenario_decides_what_a_batch_may_be(run: Any, client: Any, scenari
     run(main)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cut=st.integers(0, 400), insert=st.binary(max_size=30), prefix=st.sampled_from([b"", b"--bt\r\n", b"--bt\r\n\r\n"])
 )

@@ -218,7 +218,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), name=st.sampled_from(sorted(SETS)))
 def test_no_body_makes_the_server_fail(client: Any, virtual: Any, data: Any, name: str) -> None:
     """Whatever a row holds is booked or refused, and what is booked can be read with its lines."""

@@ -290,7 +290,7 @@ VALUES = st.one_of(
 ROWS = st.dictionaries(st.sampled_from([*sorted(ACCOUNT.known), "Unknown"]), VALUES, max_size=8)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     row=ROWS,
     change=ROWS,

@@ -187,7 +187,7 @@ def test_what_is_downloaded_can_be_uploaded(run: Any, client: Any) -> None:
     run(main)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     topic=st.sampled_from(sorted(TOPICS)),
     cut=st.integers(0, 250),

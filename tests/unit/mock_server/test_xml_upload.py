@@ -169,7 +169,7 @@ def test_unchanged_rows_cost_less_time(virtual: Any, client: Any) -> None:
     assert virtual(main) == [3.0, 1.5]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=70, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cut=st.integers(0, 250),
     insert=st.one_of(st.binary(max_size=20), st.text("<>/&'\"=AcountNme ", max_size=20).map(str.encode)),

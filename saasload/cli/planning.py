@@ -1,0 +1,63 @@
+"""`plan`: what a load will take, before anything is sent."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saasload.cli.load import job_of, pairs
+
+
+def plan(  # noqa: PLR0913 a command has as many arguments as it has options
+    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file.")],
+    *,
+    to: Annotated[str | None, typer.Option(help="The target's address, or its name in saasload.toml.")] = None,
+    profile: Annotated[str | None, typer.Option(help="The platform's profile: a name or a .toml file.")] = None,
+    entity: Annotated[str, typer.Option(help="What a row becomes there.")] = "Account",
+    mode: Annotated[str | None, typer.Option(help="Only this mode; without it, all that the profile lists.")] = None,
+    companies: Annotated[str, typer.Option(help="Which companies, as for push.")] = "all",
+    partitions: Annotated[int | None, typer.Option(help="Take the first N of those companies.")] = None,
+    partition_by: Annotated[str | None, typer.Option(help="The column that names each row's company.")] = None,
+    parallel: Annotated[str, typer.Option(help="Forecast this many calls at once; auto finds the best.")] = "auto",
+    per_company: Annotated[int, typer.Option(help="Calls on the wire at once in one company.")] = 1,
+    rows_per_call: Annotated[int | None, typer.Option(help="Fewer rows a call than the profile allows.")] = None,
+    field: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN, as for push.")] = None,
+    source_format: Annotated[str | None, typer.Option("--format", help="parquet or csv.")] = None,
+    deadline: Annotated[str | None, typer.Option(help="HH:MM; say whether the load is done by then.")] = None,
+    runs: Annotated[Path, typer.Option(help="The folder with earlier runs, for their pace.")] = Path(".saasload/runs"),
+    json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON on stdout.")] = False,
+) -> int:
+    """Read a file and forecast its load by each mode; nothing is sent.
+
+    Example: saasload plan customers.parquet --deadline 18:00
+    """
+    from saasload.cli.load import number  # noqa: PLC0415 help must not pay for more than it needs
+    from saasload.cli.show import Screen, plan_lines  # noqa: PLC0415 the same
+    from saasload.engine import Surroundings, plan_sync  # noqa: PLC0415 the same
+
+    job = job_of(
+        to,
+        profile,
+        source=source,
+        entity=entity,
+        mode=mode,
+        companies=companies,
+        partitions=partitions,
+        partition_by=partition_by,
+        parallel=parallel if parallel == "auto" else number("--parallel", parallel),
+        per_company=per_company,
+        rows_per_call=rows_per_call,
+        fields=pairs(field or []),
+        format=source_format,
+        runs=runs,
+    )
+    screen = Screen(quiet=False)
+    found = plan_sync(job, Surroundings(say=screen.say), deadline)
+    if json:
+        sys.stdout.buffer.write(found.to_json() + b"\n")
+        sys.stdout.flush()
+    else:
+        for line in plan_lines(found):
+            screen.say(line)
+    return 0

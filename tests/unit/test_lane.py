@@ -1,0 +1,114 @@
+"""What goes next in a company."""
+
+from collections.abc import Iterator, Mapping
+
+from saasload.doubt import Doubts
+from saasload.lane import Lane, Quiet
+from saasload.model import Call, Company, Fragments, Outcomes, Reply, RowStatus, all_rows
+from saasload.profile import load_profile
+from saasload.wire.lookup import LookUp
+from saasload.wire.values import Plain
+
+COMPANY = Company("1001")
+
+
+def call_of(*rows: int) -> Call:
+    """Make a call of rows."""
+    return Call(COMPANY, Fragments(rows, [b"x"] * len(rows), [f"K{row}" for row in rows]), 1)
+
+
+class FakeRows:
+    """Three fresh calls, one of which is refused here."""
+
+    def fresh(self) -> Iterator[Call | Outcomes]:
+        """Give them."""
+        return iter([call_of(1), all_rows([2], RowStatus.REJECTED), call_of(3)])
+
+    def again(self, rows: set[int]) -> Iterator[Call | Outcomes]:
+        """Make one call of all."""
+        return iter([call_of(*sorted(rows))])
+
+    def sent(self, rows: set[int]) -> Mapping[int, tuple[str, Mapping[str, Plain]]]:
+        """Tell their keys."""
+        return {row: (f"K{row}", {"Code": f"K{row}"}) for row in sorted(rows)}
+
+
+def make() -> Lane:
+    """Make a lane whose doubts are looked up."""
+    profile = load_profile("mock")
+    entity = profile.entity("Account")
+    assert entity.look_up is not None
+    rows = FakeRows()
+    look_up = LookUp(profile, entity, entity.look_up, ["Code"])
+    return Lane(COMPANY, rows, Doubts(COMPANY, rows, "look-up", look_up))
+
+
+def drained() -> Lane:
+    """Make a lane whose fresh rows are gone."""
+    lane = make()
+    for _ in range(3):
+        lane.next(0.0)
+    return lane
+
+
+def test_fresh_rows_go_in_their_order_and_then_nothing() -> None:
+    """What is refused here comes in its place among them."""
+    lane = make()
+
+    items = [lane.next(0.0) for _ in range(4)]
+
+    assert [tuple(item.rows) if isinstance(item, Call | Outcomes) else item for item in items] == [(1,), (2,), (3,), None]
+
+
+def test_what_was_put_back_goes_first_and_in_its_order() -> None:
+    """Halves of a call that was split stay in order, before what waited already."""
+    lane = make()
+    lane.put_back([call_of(8)])
+    lane.put_back([call_of(6), call_of(7)])
+
+    found = [lane.next(0.0) for _ in range(4)]
+
+    assert [tuple(item.rows) for item in found if isinstance(item, Call)] == [(6,), (7,), (8,), (1,)]
+
+
+def test_rows_in_doubt_wait_for_fresh_ones_and_for_quiet() -> None:
+    """First what is fresh, then silence until the platform can no longer be storing, then the question."""
+    lane = make()
+    lane.doubts.add([5], 100.0)
+
+    assert isinstance(lane.next(100.0), Call)
+    lane.next(100.0)
+    lane.next(100.0)
+    quiet = lane.next(100.0)
+    assert isinstance(quiet, Quiet)
+    assert quiet.until == 130.0
+    asked = lane.next(130.0)
+    assert isinstance(asked, Call)
+    assert (asked.question, list(asked.rows)) == (True, [5])
+    assert lane.next(130.0) is None
+
+
+def test_rows_that_are_not_there_are_sent_though_others_must_wait() -> None:
+    """The wait is for questions; an answer that is in is acted upon."""
+    lane = drained()
+    lane.doubts.add([5], 0.0)
+    asked = lane.next(30.0)
+    assert isinstance(asked, Call)
+    lane.doubts.add([6], 31.0)
+    lane.doubts.answered(asked, Reply(200, {}, b'{"d": []}'))
+
+    again = lane.next(32.0)
+
+    assert isinstance(again, Call)
+    assert (again.question, list(again.rows)) == (False, [5])
+    assert isinstance(lane.next(32.0), Quiet)
+
+
+def test_a_lane_without_doubts_ends() -> None:
+    """And goes on when there are some later."""
+    lane = drained()
+    assert lane.next(0.0) is None
+
+    lane.doubts.add([5], 0.0)
+
+    assert isinstance(lane.next(0.0), Quiet)
