@@ -1,7 +1,7 @@
 """The companies of the mock: who they are, drawn from the seed."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mock_server.scenario import Scenario
 
@@ -60,9 +60,14 @@ def draw_companies(scenario: Scenario) -> dict[int, Company]:
     total = scenario.companies + scenario.archived
     numbers = range(scenario.first_company, scenario.first_company + total)
     return {
-        number: _draw(number, seed=scenario.seed, place=place, archived=place >= scenario.companies)
+        number: _named(_draw(number, seed=scenario.seed, place=place, archived=place >= scenario.companies), scenario)
         for place, number in enumerate(numbers)
     }
+
+
+def _named(company: Company, scenario: Scenario) -> Company:
+    own = scenario.company.get(company.code)
+    return company if own is None or own.name is None else replace(company, description=own.name)
 
 
 def _draw(number: int, *, seed: int, place: int, archived: bool) -> Company:

@@ -229,7 +229,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": body})
 
     async def _read_body(self, declared: bytes) -> bytes | None:
-        """Read the body, None where it is larger than allowed."""
+        """Read the body, None where it is larger than allowed; who hangs up in the middle has asked nothing."""
         cap = self._world.scenario.max_body_bytes
         if declared and (not declared.isdigit() or len(declared) > 15 or int(declared) > cap):
             return None
@@ -240,6 +240,8 @@ class Exchange:
         pieces, size = [body], len(body)
         while message.get("more_body", False):
             message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionDroppedError
             pieces.append(message.get("body", b""))
             size += len(pieces[-1])
             if size > cap:

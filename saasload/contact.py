@@ -5,7 +5,7 @@ import os
 import random
 import secrets
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -16,7 +16,7 @@ from saasload.companies import read_companies
 from saasload.embedded import DEFAULT_TIME_SCALE, embedded_server
 from saasload.errors import BusyError, DecodeError, InDoubtError, NotSentError, TargetError
 from saasload.job import EMBEDDED, Job
-from saasload.load import Watch
+from saasload.load import Observer, Watch
 from saasload.model import Reply
 from saasload.policy.headers import header_spec, read_limits
 from saasload.policy.ledger_windows import rules_of
@@ -40,6 +40,7 @@ class Surroundings:
 
     `app` answers in this process instead of a server, and `clock` is then the time both go by. `watch` runs
     beside the load; `say` takes lines for people; with `signals` SIGINT and SIGTERM stop the load in good order.
+    `observer` is told of the load's beginning, its calls and its end.
     """
 
     app: App | None = None
@@ -47,6 +48,7 @@ class Surroundings:
     watch: Watch | None = None
     say: Callable[[str], None] = _silent
     signals: bool = False
+    observer: Observer = field(default_factory=Observer)
 
 
 @contextlib.asynccontextmanager

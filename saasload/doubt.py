@@ -30,12 +30,17 @@ class Rows(Protocol):
         """Tell what is sent for some rows: the natural key, and the value of each field."""
         ...
 
+    def taken(self, keys: set[str]) -> set[str]:
+        """Tell which of the keys accepted rows of the company have."""
+        ...
+
 
 class Doubts:
     """Settles rows in doubt by the profile's rule.
 
     `look-up`: once the platform can no longer be storing them, ask for them by key; what is there as it was sent
-    is ours, what is not there is sent again, what is there otherwise stays in doubt. `resend`: the call creates or
+    is ours, what is not there is sent again, what is there otherwise stays in doubt; what is there for another row of
+    the source, which has the same key, is refused as the platform would. `resend`: the call creates or
     updates by key, so it is sent once more. Without a rule nothing is done.
     """
 
@@ -49,6 +54,7 @@ class Doubts:
         self._rounds: dict[int, int] = {}
         self._sent: dict[int, Mapping[str, Plain]] = {}
         self._missing: set[int] = set()
+        self._taken: set[str] = set()
         self.quiet_until = 0.0
 
     @property
@@ -88,7 +94,7 @@ class Doubts:
         found = self._look_up.read(reply)
         statuses, ids, notes = [], [], {}
         for row, key in zip(call.rows, call.fragments.keys, strict=True):
-            status, identity, note = self._judge(row, found.get(key.strip(), []))
+            status, identity, note = self._judge(row, key, found.get(key.strip(), []))
             statuses.append(status)
             ids.append(identity)
             if note is not None:
@@ -101,7 +107,9 @@ class Doubts:
             return outcomes
         statuses, notes = list(outcomes.statuses), dict(outcomes.notes)
         for place, row in enumerate(outcomes.rows):
-            ours = row in self._rounds and row in notes and notes[row].reason == DUPLICATE
+            noted = notes.get(row)
+            # one without an HTTP status is our own finding, and final
+            ours = row in self._rounds and noted is not None and noted.reason == DUPLICATE and noted.http_status
             if ours and statuses[place] is RowStatus.REJECTED:
                 statuses[place] = RowStatus.IN_DOUBT
                 notes[row] = Note("there-already", notes[row].message, notes[row].field, notes[row].http_status)
@@ -112,22 +120,26 @@ class Doubts:
         sent = self._rows.sent(rows)
         self._sent.update({row: values for row, (key, values) in sent.items() if key})
         asked = [(row, key) for row, (key, _) in sent.items() if key]
+        self._taken |= self._rows.taken({key for _, key in asked})
         while asked:
             count = self._look_up.fit(self._company, [key for _, key in asked])
             some, asked = asked[:count], asked[count:]
             fragments = Fragments([row for row, _ in some], [b""] * count, [key for _, key in some])
             yield Call(self._company, fragments, 0, question=True)
 
-    def _judge(self, row: int, there: Sequence[Entity]) -> tuple[RowStatus, str, Note | None]:
+    def _judge(self, row: int, key: str, there: Sequence[Entity]) -> tuple[RowStatus, str, Note | None]:
         sent = self._sent.pop(row, {})
         if not there:
             self._missing.add(row)
             return RowStatus.NOT_ATTEMPTED, "", None
         if len(there) > 1:
             return RowStatus.IN_DOUBT, "", Note("found-twice", f"{len(there)} rows with this key are there")
+        if key in self._taken:
+            return RowStatus.REJECTED, "", Note(DUPLICATE, "another row of the source has this key, and is there")
         assert self._look_up is not None  # noqa: S101 the rule is to look up
         differing = self._look_up.differing(sent, there[0])
         if differing:
             message = f"a row with this key is there, with another {', '.join(differing)}"
             return RowStatus.IN_DOUBT, "", Note("found-different", message, differing[0])
+        self._taken.add(key)
         return RowStatus.CREATED, str(there[0].get("ID", "")), None

@@ -316,7 +316,7 @@ class _Run:
         self.journal.state({"state": "sending", "to": url})
         async with open_budget(self.prepared, self.around, url, clock, first) as budget:
             while True:
-                load.say = self.around.say
+                load.say, load.observer = self.around.say, self.around.observer
                 await load.run(sender.send, budget, self.around.watch, signals=self.around.signals)
                 if load.next_mode is None:
                     break
@@ -330,6 +330,7 @@ class _Run:
             # The rows are where the journal says, so this is a stop, and a resume writes the files.
             load.failure = load.failure or str(error)
             report = load.report(self.folder, url, anyio.current_time() - began)
+        self.around.observer.ended(report)
         return report
 
 

@@ -17,7 +17,7 @@ from saasload.clock import Clock
 from saasload.doubt import Doubts
 from saasload.driver import Driver
 from saasload.errors import RunFolderError, SaasloadError, UsageError
-from saasload.exchange import Language, Outside, Send, Terms
+from saasload.exchange import Language, Outside, Recorder, Send, Terms
 from saasload.job import EMBEDDED
 from saasload.lane import Lane
 from saasload.model import ROW_COLUMN, Company, Note, Outcomes, RowStatus
@@ -46,6 +46,7 @@ class Live:
     before: int
     book: Book
     driver: Driver
+    parallelism: Parallelism
 
     def counts(self) -> Counter[RowStatus]:
         """Rows by outcome so far, those of earlier processes of the run included."""
@@ -59,6 +60,20 @@ class Live:
 Watch = Callable[[Live], Coroutine[None, None, None]]
 
 
+class Observer:
+    """Looks on at a load for telemetry. This one looks away; a run that falls back to another mode begins twice."""
+
+    def recording(self, recorder: Recorder, prepared: Prepared, clock: Clock) -> Recorder:  # noqa: ARG002
+        """Give the recorder that the driver gets: the one given, or one that listens and passes on."""
+        return recorder
+
+    def begun(self, live: Live, prepared: Prepared) -> None:
+        """Take a load that is about to send."""
+
+    def ended(self, report: Report) -> None:
+        """Take what came of the run."""
+
+
 class Load:
     """Sends what is not settled yet, and sums up. `failure` is what stopped it from our side."""
 
@@ -70,6 +85,7 @@ class Load:
         self.clock = clock
         self.signal = 0
         self.say: Callable[[str], None] = lambda _line: None
+        self.observer = Observer()
         self.failure = ""
         self.driver: Driver | None = None
         self.parallelism: Parallelism | None = None
@@ -112,7 +128,8 @@ class Load:
         fixed = None if job.parallel == "auto" else job.parallel
         self.parallelism = Parallelism(fixed, per_company=job.per_company, hint=self.hint, rng=rng)
         schedule = Schedule(left, Budget((), offset=0.0), per_company=self.parallelism.company_limit, order=job.order)
-        outside = Outside(send, self.clock, self.book, budget, header_spec(prepared.profile), rng)
+        recorder = self.observer.recording(self.book, prepared, self.clock)
+        outside = Outside(send, self.clock, recorder, budget, header_spec(prepared.profile), rng)
         lanes = [self._lane(company) for company in left]
         language = Language(prepared.wire, prepared.look_up)
         self.driver = driver = Driver(lanes, schedule, language, self._terms(self.parallelism), outside)
@@ -124,7 +141,9 @@ class Load:
             before=self.book.counts.total(),
             book=self.book,
             driver=driver,
+            parallelism=self.parallelism,
         )
+        self.observer.begun(live, prepared)
         try:
             async with anyio.create_task_group() as beside:
                 if watch is not None:

@@ -45,6 +45,18 @@ class SpooledRows:
                 found[row] = ("" if sent.get(key) is None else str(sent[key]), sent)
         return found
 
+    def taken(self, keys: set[str]) -> set[str]:
+        """Tell which of the keys accepted rows of the company have."""
+        key = self.prepared.entity.key
+        accepted = {row for row in self.all() if RowStatus.CREATED <= self.statuses[row] <= RowStatus.UNCHANGED}
+        if key not in self.prepared.fields or not accepted:
+            return set()
+        fields = {key: self.prepared.fields[key]}
+        found: set[str] = set()
+        for table in tables(self._chosen(accepted), fields, CHUNK_ROWS):
+            found.update(keys.intersection(str(value) for column in table.columns for value in column.values))
+        return found
+
     def all(self) -> list[int]:
         """List all row numbers."""
         batches = self.spool.company_batches(self.company)

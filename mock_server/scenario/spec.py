@@ -178,6 +178,8 @@ class FaultSpec(_Strict):
 class CompanySpec(_Strict):
     """How one company differs from the others."""
 
+    name: str | None = None
+    """What it is called, whatever was drawn."""
     slower: PositiveFloat | None = None
     """Its calls take so many times as long, whatever `by_company` drew."""
     per_company: PositiveInt | None = None

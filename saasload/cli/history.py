@@ -38,6 +38,10 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
     source_changed: Annotated[
         str, typer.Option(help="refuse a source that has changed, or accept it: match rows by content.")
     ] = "refuse",
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1; 0 takes a free one."),
+    ] = None,
     runs: Runs = DEFAULT_RUNS,
     json: Json = False,
     quiet: Quiet = False,
@@ -61,11 +65,14 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
     }  # fmt: skip
     from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
     from saasload.engine import Resume, Surroundings, resume_sync  # noqa: PLC0415 the same
+    from saasload.telemetry import open_telemetry  # noqa: PLC0415 the same
 
     given = {name: value for name, value in changes.items() if value is not None}
     how = Resume(changes=given, in_doubt=in_doubt, source_changed=source_changed)  # type: ignore[arg-type]
     screen = Screen(quiet=quiet)
-    report = resume_sync(runs, run, how, Surroundings(watch=screen.watch, say=screen.say, signals=True))
+    with open_telemetry(metrics_port, screen.say) as observer:
+        around = Surroundings(watch=screen.watch, say=screen.say, signals=True, observer=observer)
+        report = resume_sync(runs, run, how, around)
     screen.summary(report)
     if json:
         sys.stdout.buffer.write(report.to_json() + b"\n")

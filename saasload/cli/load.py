@@ -67,6 +67,10 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
     run: Annotated[
         str | None, typer.Option(help="A name for the run. Without it: date, time and four letters.")
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1; 0 takes a free one."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary; errors only.")] = False,
 ) -> int:
@@ -102,9 +106,12 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
     )
     from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
     from saasload.engine import Surroundings, push_sync  # noqa: PLC0415 the same
+    from saasload.telemetry import open_telemetry  # noqa: PLC0415 the same
 
     screen = Screen(quiet=quiet)
-    report = push_sync(job, Surroundings(watch=screen.watch, say=screen.say, signals=True))
+    with open_telemetry(metrics_port, screen.say) as observer:
+        around = Surroundings(watch=screen.watch, say=screen.say, signals=True, observer=observer)
+        report = push_sync(job, around)
     screen.summary(report)
     if json:
         sys.stdout.buffer.write(report.to_json() + b"\n")

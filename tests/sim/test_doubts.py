@@ -158,7 +158,7 @@ class Processes(RuleBasedStateMachine):
         parallel=st.integers(1, 4),
         per_company=st.integers(1, 2),
     )
-    def process(
+    def process(  # noqa: PLR0917 hypothesis names them
         self, faults: dict[int, str], crash_at_write: int, moment: str, crash_at_call: int, mode: str | None,
         parallel: int, per_company: int,
     ) -> None:  # fmt: skip

@@ -29,6 +29,8 @@ class FakeRows:
     def __init__(self) -> None:
         """Begin with nothing asked for."""
         self.resent: list[set[int]] = []
+        self.accepted: set[str] = set()
+        self.keys: dict[int, str] = {}
 
     def fresh(self) -> Iterator[Call | Outcomes]:
         """Have none."""
@@ -42,7 +44,12 @@ class FakeRows:
 
     def sent(self, rows: set[int]) -> Mapping[int, tuple[str, Mapping[str, Plain]]]:
         """Tell what was sent."""
-        return {row: ("" if row == 99 else f"K{row}", {"Code": f"K{row}", "Name": f"N{row}"}) for row in sorted(rows)}
+        keys = {row: self.keys.get(row, "" if row == 99 else f"K{row}") for row in sorted(rows)}
+        return {row: (key, {"Code": key, "Name": f"N{key[1:]}"}) for row, key in keys.items()}
+
+    def taken(self, keys: set[str]) -> set[str]:
+        """Tell which keys accepted rows have."""
+        return keys & self.accepted
 
 
 def make(rule: DoubtRule | None, *, look_up: bool = True) -> tuple[Doubts, FakeRows]:
@@ -144,6 +151,30 @@ def test_a_row_that_is_there_twice_is_reported() -> None:
     outcomes = doubts.answered(question(doubts), reply(there(1), there(1)))
 
     assert (list(outcomes.statuses), outcomes.notes[1].reason) == ([IN_DOUBT], "found-twice")
+
+
+def test_a_row_that_is_there_for_another_row_of_the_source_is_refused() -> None:
+    """Two rows with one key, of which the other was accepted: it is not counted twice, and not in doubt again."""
+    doubts, rows = make("look-up")
+    rows.accepted = {"K1"}
+    doubts.add([1, 2], 0.0)
+
+    outcomes = doubts.answered(question(doubts), reply(there(1), there(2)))
+
+    assert list(outcomes.statuses) == [REJECTED, CREATED]
+    assert outcomes.notes[1].reason == "duplicate"
+    assert doubts.reconsider(outcomes) is outcomes or list(doubts.reconsider(outcomes).statuses) == [REJECTED, CREATED]
+
+
+def test_two_rows_in_doubt_with_one_key_are_one_row_there() -> None:
+    """The first is ours, the second is refused, as the platform would have done it."""
+    doubts, rows = make("look-up")
+    rows.keys = {1: "K1", 2: "K1"}
+    doubts.add([1, 2], 0.0)
+
+    outcomes = doubts.answered(question(doubts), reply(there(1)))
+
+    assert list(outcomes.statuses) == [CREATED, REJECTED]
 
 
 def test_an_answer_that_is_none_leaves_the_question_open() -> None:

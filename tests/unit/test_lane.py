@@ -32,6 +32,10 @@ class FakeRows:
         """Tell their keys."""
         return {row: (f"K{row}", {"Code": f"K{row}"}) for row in sorted(rows)}
 
+    def taken(self, keys: set[str]) -> set[str]:
+        """Tell that none is taken."""
+        return set()
+
 
 def make() -> Lane:
     """Make a lane whose doubts are looked up."""
@@ -57,7 +61,12 @@ def test_fresh_rows_go_in_their_order_and_then_nothing() -> None:
 
     items = [lane.next(0.0) for _ in range(4)]
 
-    assert [tuple(item.rows) if isinstance(item, Call | Outcomes) else item for item in items] == [(1,), (2,), (3,), None]
+    assert [tuple(item.rows) if isinstance(item, Call | Outcomes) else item for item in items] == [
+        (1,),
+        (2,),
+        (3,),
+        None,
+    ]
 
 
 def test_what_was_put_back_goes_first_and_in_its_order() -> None:

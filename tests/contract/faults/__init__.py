@@ -1,0 +1,1 @@
+"""Faults of a connection, on real sockets."""

@@ -82,6 +82,28 @@ def test_a_dropped_connection_is_really_dropped(
         assert stderr_of(process) == b""
 
 
+def test_a_client_that_hangs_up_leaves_the_server_well(served: Any, stderr_of: Any, tmp_path: Path) -> None:
+    """In the middle of a request, or before the answer: the row of the whole one is booked, and all goes on."""
+    path = tmp_path / "slow.toml"
+    path.write_text("[latency.insert]\ncall_s = 0.2\n")
+    body = b'{"Code": "1", "Name": "A"}'
+    head = (
+        f"POST {ACCOUNTS} HTTP/1.1\r\nHost: m\r\nAuthorization: Bearer mock-token\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+
+    with served(path) as (client, process):
+        for sent in (head.encode() + body[:9], head.encode() + body, b"nonsense\r\n\r\n", b"\x16\x03\x01"):
+            with socket.create_connection((client.base_url.host, client.base_url.port or 0), timeout=10) as connection:
+                connection.sendall(sent)
+        assert client.post(ACCOUNTS, json={"Code": "2", "Name": "the next one waits its turn"}).status_code == 201
+        assert client.get("/_mock/rows?company=1001").json()["codes"] == ["1", "2"]
+        audit = client.get("/_mock/audit").json()
+        assert (audit["errors"], audit["dropped"]) == (0, 1)
+        assert client.get("/_mock/stats").json()["internal_errors"] == 0
+        assert stderr_of(process) == b""
+
+
 def test_books_outlive_a_server_that_is_killed(served: Any, tmp_path: Path) -> None:
     """What was answered is there after a kill, with its id; another seed is refused."""
     db = str(tmp_path / "books.db")

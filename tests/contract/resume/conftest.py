@@ -44,7 +44,9 @@ class Place:
     folder: Path
     running: list["subprocess.Popen[str]"] = field(default_factory=list)
 
-    def start(self, *arguments: str, limit: Callable[[], None] | None = None, **environment: str) -> "subprocess.Popen[str]":
+    def start(
+        self, *arguments: str, limit: Callable[[], None] | None = None, **environment: str
+    ) -> "subprocess.Popen[str]":
         """Start a command."""
         process = subprocess.Popen(
             [sys.executable, "-m", "saasload", *arguments],

@@ -13,6 +13,7 @@ from .conftest import PUSH, RESUME, SLOW, Place, Server, to
 
 MODES = ("insert", "batch", "xml")
 
+
 def complete(place: Place, server: Server, rows: int = 120) -> bool:
     """Tell whether the run and the ledger both hold each row once."""
     return server.booked() == (rows, 0) and sorted(place.rows("accepted")) == list(range(1, rows + 1))
@@ -129,8 +130,8 @@ def test_a_second_signal_leaves_at_once_and_the_journal_tells_the_truth(
 
 def test_a_signal_in_a_long_wait_ends_at_once(place: Place, serve: Callable[..., Server]) -> None:
     """C43: while every company sits in a wait of an hour, SIGTERM does not wait with them."""
-    busy = SLOW + '[[faults]]\nkind = "status"\nstatus = 429\nretry_after_s = 3000\nfirst = 31\nlast = 99\nendpoint = "insert"\n'
-    server = serve(busy, time_scale=10.0)
+    fault = 'kind = "status"\nstatus = 429\nretry_after_s = 3000\nfirst = 31\nlast = 99\nendpoint = "insert"\n'
+    server = serve(f"{SLOW}[[faults]]\n{fault}", time_scale=10.0)
     process = place.start(*PUSH, *to(server))
     server.wait_for(30)
     while server.audit()["refused"] < 3:
@@ -278,7 +279,7 @@ def test_runs_are_listed_with_what_became_of_them(place: Place, serve: Callable[
 def test_rows_in_doubt_without_a_rule_are_a_persons_choice(
     choice: str, place: Place, serve: Callable[..., Server]
 ) -> None:
-    """stop sends nothing and says what to do; resend sends them once more; skip leaves them and ends with 4."""
+    """Stop sends nothing and says what to do; resend sends them once more; skip leaves them and ends with 4."""
     # Tables are merged key by key, so a rule is taken away by giving the entity under another name.
     (place.folder / "no-rule.toml").write_text(_without_rule())
     server = serve(SLOW + '[[faults]]\nkind = "drop-before"\nfirst = 20\nlast = 21\nendpoint = "insert"\n')

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mock_server.entities import ACCOUNT
-from mock_server.scenario import LatencySpec, LimitSpec, Scenario
+from mock_server.scenario import CompanySpec, LatencySpec, LimitSpec, Scenario
 
 ACCOUNTS = "/api/v1/1001/crm/Accounts"
 
@@ -197,6 +197,20 @@ def test_what_is_not_there_is_not_found(run: Any, client: Any, path: str, status
             answer = await http.get(path)
             assert answer.status_code == (405 if path.startswith("/docs") else status)
             assert (answer.headers.get("reason") == "NoDivisionAccess") is (status == 403)
+
+    run(main)
+
+
+def test_a_company_is_called_what_the_scenario_says(run: Any, client: Any) -> None:
+    """One name is given, the others stay as drawn."""
+
+    async def main() -> None:
+        lists = []
+        for own in ({}, {1002: CompanySpec(name="Seeds & Sons")}):
+            async with client(Scenario(companies=3, company=own)) as http:
+                rows = (await http.get("/api/v1/current/system/Divisions?$top=9")).json()["d"]
+                lists.append([row["Description"] for row in rows])
+        assert lists[1] == [lists[0][0], "Seeds & Sons", lists[0][2]]
 
     run(main)
 

@@ -84,9 +84,7 @@ def test_a_row_in_doubt_may_become_anything(after: RowStatus, journal: Journal) 
 
 @pytest.mark.parametrize("before", [CREATED, RowStatus.UPDATED, RowStatus.UNCHANGED, REJECTED])
 @pytest.mark.parametrize("after", [CREATED, REJECTED, IN_DOUBT, NOT_ATTEMPTED])
-def test_a_row_that_is_settled_twice_is_a_fault_of_ours(
-    before: RowStatus, after: RowStatus, journal: Journal
-) -> None:
+def test_a_row_that_is_settled_twice_is_a_fault_of_ours(before: RowStatus, after: RowStatus, journal: Journal) -> None:
     """Said at once, by number."""
     book = make_book(journal)
     play(book, call_of([3]), all_rows([3], before, Note("x") if before is REJECTED else None))

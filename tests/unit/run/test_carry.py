@@ -48,7 +48,9 @@ def known(statuses: dict[int, RowStatus], *, sent: bool = True) -> Known:
     codes = bytearray(50)
     for row, status in statuses.items():
         codes[row] = status
-    notes = {row: Note("x", http_status=400 if sent else 0) for row, status in statuses.items() if status is not CREATED}
+    notes = {
+        row: Note("x", http_status=400 if sent else 0) for row, status in statuses.items() if status is not CREATED
+    }
     return Known(codes, notes, {row: f"id{row}" for row, status in statuses.items() if status is CREATED})
 
 

@@ -97,7 +97,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """A file where the folder should be: one line with a way out."""
     (tmp_path / "runs").write_text("")
 
-    with pytest.raises(RunFolderError, match="cannot be written: .*choose another with --runs"):
+    with pytest.raises(RunFolderError, match=r"cannot be written: .*choose another with --runs"):
         make_run_folder(tmp_path / "runs", "run")
 
 
