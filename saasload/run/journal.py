@@ -70,7 +70,8 @@ _TRIPS = """select sent_ms, company, form, count, bytes, status, attempt, ms, no
 where form != ? order by no"""
 _COUNTS = "select company, count(*) from calls where no > ? and form != ? group by company"
 
-_codec = pa.Codec("zstd", compression_level=1)
+# Five times quicker than zstd on these few kilobytes, which matters more here than the last third of their size.
+_codec = pa.Codec("lz4_raw")
 
 
 @dataclass(frozen=True, slots=True)

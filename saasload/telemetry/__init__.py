@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from saasload.clock import Clock
+from saasload.errors import UsageError
 from saasload.exchange import Recorder
 from saasload.load import Live, Observer
 from saasload.prepare import Prepared
@@ -24,8 +25,10 @@ def open_telemetry(metrics_port: int | None, say: Callable[[str], None]) -> Iter
     observers: list[Observer] = [sight]
     with contextlib.ExitStack() as stack:
         if metrics_port is not None:
-            from saasload.telemetry.prometheus import serve_metrics  # noqa: PLC0415 an extra
-
+            try:
+                from saasload.telemetry.prometheus import serve_metrics  # noqa: PLC0415 an extra
+            except ImportError as error:
+                raise UsageError("--metrics-port: not installed; pip install 'saasload[metrics]'") from error
             stack.enter_context(serve_metrics(metrics_port, sight, say))
         if any(name.startswith("OTEL_") for name in os.environ):
             from saasload.telemetry.environment import open_otel  # noqa: PLC0415 only where it may be wanted

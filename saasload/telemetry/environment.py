@@ -4,6 +4,7 @@ import contextlib
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
@@ -12,9 +13,10 @@ from saasload.telemetry.sight import Sight
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricExporter
+    from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace.export import SpanExporter
 
-CLOSE_S = 5.0
+CLOSE_S = 3.0
 """How long a run's end may wait for a collector."""
 _KNOWN = ("otlp", "console", "none")
 
@@ -47,34 +49,38 @@ def open_otel(environ: Mapping[str, str], sight: Sight, say: Say) -> Iterator[li
     if traces == metrics == "none":
         yield []
         return
-    try:
-        from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 an extra
-    except ImportError:
-        say("the environment asks for OpenTelemetry, which is not installed; pip install 'saasload[otel]'")
-        yield []
-        return
-    resource = Resource.create({} if environ.get("OTEL_SERVICE_NAME") else {"service.name": "saasload"})
     with contextlib.ExitStack() as stack:
         stack.enter_context(_one_line(say))
         closing = stack.enter_context(_closing())
         found: list[Observer] = []
-        if metrics != "none":
-            closing.append(_open_metrics(_metric_exporter(metrics), resource, sight))
-        if traces != "none":
-            spans, close = _open_traces(_span_exporter(traces), resource)
-            found.append(spans)
-            closing.append(close)
+        try:
+            resource = _resource(environ)
+            if metrics != "none":
+                closing.append(_open_metrics(_metric_exporter(metrics), resource, sight))
+            if traces != "none":
+                spans, close = _open_traces(_span_exporter(traces), resource)
+                closing.append(close)
+                found.append(spans)
+        except ImportError:
+            say("the environment asks for OpenTelemetry, which is not installed; pip install 'saasload[otel]'")
+        except ValueError:
+            # What it says may quote a variable, and some of those hold keys.
+            say("OpenTelemetry: a variable OTEL_… has a value it cannot have, so not all is sent")
         yield found
 
 
-def _open_traces(exporter: "SpanExporter", resource: object) -> tuple[Observer, Callable[[], None]]:
+def _resource(environ: Mapping[str, str]) -> "Resource":
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 an extra
-    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 the same
+
+    return Resource.create({} if environ.get("OTEL_SERVICE_NAME") else {"service.name": "saasload"})
+
+
+def _open_traces(exporter: "SpanExporter", resource: "Resource") -> tuple[Observer, Callable[[], None]]:
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 an extra
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 the same
 
     from saasload.telemetry.spans import Spans  # noqa: PLC0415 the same
 
-    assert isinstance(resource, Resource)  # noqa: S101 for the type checker
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     spans = Spans(provider.get_tracer("saasload"))
@@ -86,14 +92,12 @@ def _open_traces(exporter: "SpanExporter", resource: object) -> tuple[Observer, 
     return spans, close
 
 
-def _open_metrics(exporter: "MetricExporter", resource: object, sight: Sight) -> Callable[[], None]:
+def _open_metrics(exporter: "MetricExporter", resource: "Resource", sight: Sight) -> Callable[[], None]:
     from opentelemetry.sdk.metrics import MeterProvider  # noqa: PLC0415 an extra
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415 the same
-    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 the same
 
     from saasload.telemetry.instruments import observe  # noqa: PLC0415 the same
 
-    assert isinstance(resource, Resource)  # noqa: S101 for the type checker
     provider = MeterProvider([PeriodicExportingMetricReader(exporter)], resource, shutdown_on_exit=False)
     observe(provider.get_meter("saasload"), sight)
     return provider.shutdown
@@ -129,8 +133,9 @@ def _closing() -> Iterator[list[Callable[[], None]]]:
         threads = [threading.Thread(target=close, daemon=True) for close in closers]
         for thread in threads:
             thread.start()
+        until = time.monotonic() + CLOSE_S
         for thread in threads:
-            thread.join(CLOSE_S)
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 @contextlib.contextmanager
@@ -154,8 +159,8 @@ class _Once(logging.Handler):
         self._say = say
         self._said = False
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record: logging.LogRecord) -> None:  # noqa: ARG002
         """Say it the first time."""
         if not self._said:
             self._said = True
-            self._say("OpenTelemetry: the collector does not take what is sent to it; the load goes on without")
+            self._say("OpenTelemetry: not all of it reaches the collector; the load goes on")

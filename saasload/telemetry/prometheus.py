@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterator
 from socketserver import ThreadingMixIn
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
 from saasload.errors import UsageError
 from saasload.telemetry.sight import METRICS, Metric, Sight
-
-try:
-    from prometheus_client import CollectorRegistry, make_wsgi_app
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
-    from prometheus_client.metrics_core import Metric as Family
-    from prometheus_client.registry import Collector
-except ImportError as missing:
-    raise UsageError("--metrics-port: not installed; pip install 'saasload[metrics]'") from missing
 
 ADDRESS = "127.0.0.1"
 _LEAVE_S = 0.05

@@ -1,12 +1,17 @@
 """The metrics, read from a load's own counts when somebody asks; nothing is counted twice, or for this."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+import anyio.from_thread
+import anyio.lowlevel
+
 from saasload.load import Live, Observer
 from saasload.model import RowStatus
 from saasload.prepare import Prepared
+from saasload.run.report import Report
 
 SETTLED = (RowStatus.CREATED, RowStatus.UPDATED, RowStatus.UNCHANGED, RowStatus.REJECTED)
 """Outcomes that are for good: counters. A row in doubt may still become something else."""
@@ -38,6 +43,8 @@ class Sight(Observer):
         self.live: Live | None = None
         self.mode = ""
         self.entity = ""
+        self._loop: anyio.lowlevel.EventLoopToken | None = None
+        self._thread = 0
         self._retries_before = 0
         self._refused_before = 0
 
@@ -47,7 +54,12 @@ class Sight(Observer):
             self._retries_before += self.live.driver.exchange.retries
             self._refused_before += self.live.driver.exchange.refused
         self.mode, self.entity = prepared.mode, prepared.job.entity
+        self._loop, self._thread = anyio.lowlevel.current_token(), threading.get_ident()
         self.live = live
+
+    def ended(self, report: Report) -> None:  # noqa: ARG002
+        """Keep the counts to be read; nothing waits any more."""
+        self._loop = None
 
     def read(self, metric: Metric) -> Samples:
         """Read a metric; empty before the first load begins.
@@ -91,7 +103,7 @@ class Sight(Observer):
         return _one(self._refused_before + self._seen().driver.exchange.refused)
 
     def in_flight(self) -> Samples:
-        """Count the calls on the wire."""
+        """Count the calls on the wire, and those that ask the budget for leave."""
         return _one(self._seen().driver.in_flight)
 
     def parallel(self) -> Samples:
@@ -119,9 +131,14 @@ class Sight(Observer):
         return [({"mode": self.mode, "entity": self.entity}, 1)]
 
     def _waits(self) -> dict[str, list[float]]:
-        live = self._seen()
+        live, loop = self._seen(), self._loop
         found: dict[str, list[float]] = {}
-        for seconds, _, limit in live.driver.waits():
+        if loop is None:
+            return found
+        # How long a wait still is can only be told by the loop's clock, and that only in the loop's thread.
+        here = threading.get_ident() == self._thread
+        waits = live.driver.waits() if here else anyio.from_thread.run_sync(live.driver.waits, token=loop)
+        for seconds, _, limit in waits:
             found.setdefault(limit or BACK_OFF, []).append(max(0.0, seconds / live.time_scale))
         return found
 
@@ -134,12 +151,12 @@ METRICS = (
     Metric("calls", "counter", "{call}", "Calls with an end, look-ups included", (), Sight.calls),
     Metric("retries", "counter", "{call}", "Calls queued again by this process", (), Sight.retries),
     Metric("calls_refused", "counter", "{call}", "Calls of this process refused by a limit", (), Sight.refused),
-    Metric("calls_in_flight", "gauge", "{call}", "Calls on the wire", (), Sight.in_flight),
+    Metric("calls_in_flight", "gauge", "{call}", "Calls on the wire or about to leave", (), Sight.in_flight),
     Metric("parallel_limit", "gauge", "{call}", "Calls that may be on the wire at once", (), Sight.parallel),
     Metric("companies", "gauge", "{company}", "Companies that rows go to", (), Sight.companies),
     Metric("companies_done", "gauge", "{company}", "Companies whose rows all have an outcome", (), Sight.done),
     Metric("companies_waiting", "gauge", "{company}", "Companies that wait, by limit", ("limit",), Sight.waiting),
-    Metric("longest_wait", "gauge", "s", "Longest wait of a company, by limit", ("limit",), Sight.longest_wait),
+    Metric("longest_wait", "gauge", "s", "Longest wait of a company now, by limit", ("limit",), Sight.longest_wait),
     Metric("run", "info", "", "What kind of load it is", ("mode", "entity"), Sight.info),
 )
 

@@ -62,7 +62,8 @@ def test_the_order_of_the_file_does_not_matter(
     order: str, simulate: Callable[..., Simulation], samples: Callable[..., Path]
 ) -> None:
     """A file sorted by company takes as long as a dealt one: the spool serves companies, not the file."""
-    load = simulate(samples(rows=2000, companies=20, order=order), "shared-slots", mode="insert", parallel=10, **UNLIMITED)
+    source = samples(rows=2000, companies=20, order=order)
+    load = simulate(source, "shared-slots", mode="insert", parallel=10, **UNLIMITED)
 
     assert load.report.accepted == 2000
     assert load.report.duration_s == pytest.approx(2000 * 0.0105 / 8, rel=0.05)

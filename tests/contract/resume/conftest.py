@@ -142,27 +142,57 @@ def place(tmp_path: Path) -> Iterator[Place]:
             process.communicate()
 
 
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Give a function that starts a mock server: calls of half a second, thirty times faster, unless told otherwise."""
-    started: list[subprocess.Popen[bytes]] = []
+class Servers:
+    """Mock servers that serve one test after another, each with empty books."""
 
-    def start(scenario: str = SLOW, *, time_scale: float = 30.0) -> Server:
-        path = tmp_path / f"scenario-{len(started)}.toml"
+    def __init__(self, folder: Path) -> None:
+        """Begin with none."""
+        self._folder = folder
+        self._made: dict[tuple[str, float], list[Server]] = {}
+
+    def give(self, scenario: str, time_scale: float, taken: list[Server]) -> Server:
+        """Give one that plays a scenario and is not taken yet."""
+        made = self._made.setdefault((scenario, time_scale), [])
+        for server in made:
+            if server not in taken and server.process.poll() is None:
+                httpx.post(f"{server.url}/_mock/reset").raise_for_status()
+                return server
+        made.append(self._start(scenario, time_scale))
+        return made[-1]
+
+    def _start(self, scenario: str, time_scale: float) -> Server:
+        path = self._folder / f"scenario-{sum(map(len, self._made.values()))}.toml"
         path.write_text(scenario)
         command = [sys.executable, "-m", "mock_server", "--port", "0", "--announce", "--die-with-stdin",
                    "--scenario", str(path), "--time-scale", str(time_scale)]  # fmt: skip
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        started.append(process)
         assert process.stdout is not None
         return Server(orjson.loads(process.stdout.readline())["url"], process)
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+    def close(self) -> None:
+        """End them all."""
+        for server in (server for made in self._made.values() for server in made):
+            server.process.kill()
+            server.process.communicate()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Keep servers for the whole session: to start one takes longer than many a test."""
+    made = Servers(tmp_path_factory.mktemp("scenarios"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def serve(servers: Servers) -> Callable[..., Server]:
+    """Give a function that gives a mock server: calls of half a second, thirty times faster, unless told otherwise."""
+    taken: list[Server] = []
+
+    def give(scenario: str = SLOW, *, time_scale: float = 30.0) -> Server:
+        taken.append(servers.give(scenario, time_scale, taken))
+        return taken[-1]
+
+    return give

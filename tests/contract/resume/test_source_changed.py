@@ -9,6 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from saasload.engine import Resume, Surroundings, resume_sync
+from saasload.errors import UsageError
+
 from .conftest import RESUME, Place, Server, to
 
 PUSH = ("push", "rows.csv", "--runs", "runs", "--run", "run", "--json")
@@ -60,23 +63,36 @@ def test_a_source_that_changed_is_refused_and_accepted_when_told_to(
     before, _ = server.booked()
     write(place.folder / "rows.csv", rows)
 
-    refused = place.run(*RESUME)
+    with pytest.raises(
+        UsageError, match=rf"rows\.csv: changed since the run began: .*{words}.*--source-changed=accept"
+    ):
+        resume_sync(place.folder / "runs", "run")
 
-    assert (refused.code, len(refused.lines)) == (2, 1)
-    assert refused.err.startswith("saasload: rows.csv: changed since the run began")
-    assert words in refused.err
-    assert "--source-changed=accept" in refused.err
     assert server.audit()["calls"] == calls
-    accepted = place.run(*RESUME, "--source-changed", "accept")
-    assert accepted.report["read"] == len(rows)
+    accepted = resume_sync(place.folder / "runs", "run", Resume(source_changed="accept"))
+    assert accepted.read == len(rows)
     assert server.booked()[1] == 0
     if name.startswith("v2"):
         # not one row is the same: those with a code that is there already are refused by the target
-        assert (accepted.code, accepted.report["rejected"]) == (1, before)
+        assert (accepted.exit_code, accepted.rejected) == (1, before)
         return
-    assert (accepted.code, accepted.report["accepted"]) == (0, len(rows))
+    assert (accepted.exit_code, accepted.accepted) == (0, len(rows))
     assert server.booked()[0] == max(len(rows), before)
     assert booked_keys(place, rows) == sorted((company, code) for company, code, _ in rows)
+
+
+def test_the_command_says_it_in_one_line(place: Place, serve: Callable[..., Server]) -> None:
+    """Exit code 2 and no call; the option lets it go on."""
+    server = serve()
+    calls = stopped_half_way(place, server)
+    write(place.folder / "rows.csv", [("1001", "9999", "New"), *FIRST])
+
+    refused = place.run(*RESUME)
+    assert (refused.code, len(refused.lines), server.audit()["calls"]) == (2, 1, calls)
+    assert refused.err.startswith("saasload: rows.csv: changed since the run began")
+    accepted = place.run(*RESUME, "--source-changed", "accept")
+
+    assert (accepted.code, accepted.report["accepted"], server.booked()) == (0, 61, (61, 0))
 
 
 def test_a_source_that_was_only_touched_goes_on(place: Place, serve: Callable[..., Server]) -> None:
@@ -85,9 +101,9 @@ def test_a_source_that_was_only_touched_goes_on(place: Place, serve: Callable[..
     stopped_half_way(place, server)
     os.utime(place.folder / "rows.csv", (1, 1))
 
-    ran = place.run(*RESUME)
+    report = resume_sync(place.folder / "runs", "run")
 
-    assert (ran.code, server.booked()) == (0, (60, 0))
+    assert (report.exit_code, server.booked()) == (0, (60, 0))
 
 
 def test_a_source_that_is_gone_goes_on_from_the_spool(place: Place, serve: Callable[..., Server]) -> None:
@@ -96,10 +112,11 @@ def test_a_source_that_is_gone_goes_on_from_the_spool(place: Place, serve: Calla
     stopped_half_way(place, server)
     (place.folder / "rows.csv").unlink()
 
-    ran = place.run(*RESUME)
+    said: list[str] = []
+    report = resume_sync(place.folder / "runs", "run", None, Surroundings(say=said.append))
 
-    assert (ran.code, server.booked()) == (0, (60, 0))
-    assert "no longer there" in ran.err
+    assert (report.exit_code, server.booked()) == (0, (60, 0))
+    assert [line for line in said if "no longer there" in line]
 
 
 def test_a_changed_source_is_proved_by_its_own_rows(place: Place, serve: Callable[..., Server]) -> None:
@@ -109,7 +126,7 @@ def test_a_changed_source_is_proved_by_its_own_rows(place: Place, serve: Callabl
     for number in range(2):
         rows = [*[("1001", f"99{more:02}", "New") for more in range(number + 1)], *FIRST]
         write(place.folder / "rows.csv", rows)
-        assert place.run(*RESUME, "--source-changed", "accept").code == 0
+        assert resume_sync(place.folder / "runs", "run", Resume(source_changed="accept")).exit_code == 0
 
     proof = place.run("report", "run", "--verify", "--runs", "runs", "--json")
 
@@ -126,10 +143,9 @@ def test_rows_that_cannot_be_told_apart_are_refused(place: Place, serve: Callabl
     calls = server.audit()["calls"]
     write(place.folder / "rows.csv", [*twins, ("1002", "9999", "New")])
 
-    ran = place.run(*RESUME, "--source-changed", "accept")
+    with pytest.raises(UsageError, match="told apart by nothing"):
+        resume_sync(place.folder / "runs", "run", Resume(source_changed="accept"))
 
-    assert (ran.code, len([line for line in ran.lines if line.startswith("saasload: ")])) == (2, 1)
-    assert "told apart by nothing" in ran.err
     assert server.audit()["calls"] - calls <= 1  # the list of companies
 
 
@@ -141,9 +157,8 @@ def test_other_columns_are_refused(place: Place, serve: Callable[..., Server]) -
     lines = [",".join(values) for values in zip(*table.to_pydict().values(), strict=True)]
     (place.folder / "rows.csv").write_text(",".join(table.column_names) + "\n" + "\n".join(lines) + "\n")
 
-    ran = place.run(*RESUME, "--source-changed", "accept")
-
-    assert (ran.code, "City" in ran.err) == (2, True)
+    with pytest.raises(UsageError, match="City"):
+        resume_sync(place.folder / "runs", "run", Resume(source_changed="accept"))
 
 
 def test_rows_that_are_dealt_anew_are_refused(place: Place, serve: Callable[..., Server]) -> None:
@@ -158,11 +173,11 @@ def test_rows_that_are_dealt_anew_are_refused(place: Place, serve: Callable[...,
     before = server.booked()
 
     (place.folder / "rows.csv").write_text("Code,Name\n" + "\n".join(["9999,New", *rows]) + "\n")
-    shifted = place.run(*RESUME, "--source-changed", "accept")
-    assert (shifted.code, "company" in shifted.err) == (2, True)
+    with pytest.raises(UsageError, match="would go to company"):
+        resume_sync(place.folder / "runs", "run", Resume(source_changed="accept"))
     assert server.booked() == before
 
     (place.folder / "rows.csv").write_text("Code,Name\n" + "\n".join([*rows, "9999,New"]) + "\n")
-    appended = place.run(*RESUME, "--source-changed", "accept")
-    assert (appended.code, server.booked()) == (0, (61, 0))
+    appended = resume_sync(place.folder / "runs", "run", Resume(source_changed="accept"))
+    assert (appended.exit_code, server.booked()) == (0, (61, 0))
     assert len(pq.read_table(place.folder / "runs" / "run" / "accepted.parquet")) == 61

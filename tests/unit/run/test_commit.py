@@ -186,6 +186,39 @@ def test_a_waiter_that_is_cancelled_loses_nothing_and_holds_up_nobody(backend: s
     assert len(disk.written) == len(set(disk.written))
 
 
+def test_a_write_under_way_is_not_given_up_with_the_task_that_began_it() -> None:
+    """Cancelled while the disk is at work: who waits for the same write learns that it went well."""
+    gate = threading.Event()
+    disk = Disk(gate=gate)
+    commit = GroupCommit[int](disk.write, threads=True)
+    released: list[int] = []
+
+    async def call(number: int, scope: anyio.CancelScope) -> None:
+        with scope:
+            commit.add(number)
+            await commit.durable()
+            released.append(number)
+
+    async def main() -> None:
+        first, second = anyio.CancelScope(), anyio.CancelScope()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call, 1, first)
+            tasks.start_soon(call, 2, second)
+            while not disk.writes:
+                await anyio.lowlevel.checkpoint()
+            first.cancel()
+            for _ in range(5):
+                await anyio.lowlevel.checkpoint()
+            gate.set()
+
+    run("asyncio", main)
+    commit.close()
+
+    assert disk.written == [1, 2]
+    assert disk.writes == 1
+    assert 2 in released
+
+
 def test_closing_writes_what_nobody_waited_for() -> None:
     """Answers are added without waiting; the end makes them durable, and ends the thread."""
     disk = Disk()

@@ -249,6 +249,18 @@ def test_a_damaged_file_is_said_to_be_damaged_or_read_as_far_as_it_can_be(
     assert "\n" not in said
 
 
+def test_damage_is_said_before_anything_is_read(folder: Path) -> None:
+    """A page of calls in the middle of the file is gone: the run is not gone on with as far as it can be read."""
+    path = _full(folder)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(size // 4096 // 2 * 4096)
+        file.write(bytes(4096))
+
+    with pytest.raises(RunFolderError, match="damaged .*look there first"):
+        open_journal(folder)
+
+
 @pytest.mark.parametrize("size", [0, 100, 4096, 9000])
 def test_a_file_that_was_cut_short_is_said(size: int, folder: Path) -> None:
     """A journal that lost its end is damaged, not short."""
