@@ -293,6 +293,7 @@ class _Run:
         load.book.go_on_by(mode)
         following = Load(self.prepared, load.spool, load.book, load.clock)
         following.accepted_before = load.accepted_before
+        following.retries_before, following.refused_before = load.retries, load.refused
         return following
 
     def _book(self, spool: Spool, wall_offset: float) -> Book:

@@ -90,6 +90,8 @@ class Load:
         self.driver: Driver | None = None
         self.parallelism: Parallelism | None = None
         self.accepted_before = _accepted(book)
+        self.retries_before = 0
+        self.refused_before = 0
         self.hint: int | None = None
 
     def in_doubt(self, choice: Literal["ask", "stop", "resend", "skip"]) -> None:
@@ -108,6 +110,16 @@ class Load:
             "in_doubt.parquet, then go on with --in-doubt=resend (they are not there) or --in-doubt=skip (they are)"
         )
         raise UsageError(message)
+
+    @property
+    def retries(self) -> int:
+        """How often a call was sent again, in this mode and those before it."""
+        return self.retries_before + (self.driver.exchange.retries if self.driver is not None else 0)
+
+    @property
+    def refused(self) -> int:
+        """How many calls the target did not execute, in this mode and those before it."""
+        return self.refused_before + (self.driver.exchange.refused if self.driver is not None else 0)
 
     @property
     def next_mode(self) -> Mode | None:
@@ -231,8 +243,8 @@ class Load:
             updated=counts.updated,
             unchanged=counts.unchanged,
             calls=book.calls,
-            retries=driver.exchange.retries if driver is not None else 0,
-            refused=driver.exchange.refused if driver is not None else 0,
+            retries=self.retries,
+            refused=self.refused,
             duration_s=round(duration, 3),
             rows_per_hour=round(accepted_now * 3600.0 / duration),
             cpu_s=round(time.process_time(), 3),

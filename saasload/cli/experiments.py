@@ -99,7 +99,9 @@ def reproduce(  # noqa: PLR0913 a command has as many arguments as it has option
 ) -> int:
     """Run the published load tests again on a virtual clock, beside the published figures.
 
-    Exit code 1 says that some figure is further off than it should be. Example: saasload reproduce --real-clock
+    Exit code 1 says that some figure is further off than it should be.
+
+    Example: saasload reproduce --real-clock
     """
     from saasload.experiments.extras import need_extras  # noqa: PLC0415 help must not pay for the imports of all this
 
@@ -136,7 +138,9 @@ def calibrate(
 ) -> int:
     """Fit a scenario to finished runs, so that the mock plays like their target.
 
-    Example: saasload calibrate 20260105-120000-ab12 -o mine.toml; saasload curve --scenario mine.toml
+    Then: saasload curve --scenario mine.toml
+
+    Example: saasload calibrate 20260105-120000-ab12 -o mine.toml
     """
     from saasload.experiments.extras import need_extras  # noqa: PLC0415 help must not pay for the imports of all this
 

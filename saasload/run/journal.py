@@ -71,6 +71,9 @@ where form != ? order by no"""
 _COUNTS = "select company, count(*) from calls where no > ? and form != ? group by company"
 
 # Five times quicker than zstd on these few kilobytes, which matters more here than the last third of their size.
+# sqlite3 raises a UnicodeDecodeError where a damaged file makes it name what is none.
+_UNREADABLE = (sqlite3.Error, ValueError)
+
 _codec = pa.Codec("lz4_raw")
 
 
@@ -200,7 +203,7 @@ class Journal:
             yield
         except sqlite3.Error as error:
             raise _failed(self._path, error) from error
-        except orjson.JSONDecodeError as error:
+        except ValueError as error:
             raise self.damaged(error) from error
 
     def begin_source(self, spool: str, carried: Iterator[tuple[Company, Outcomes]]) -> None:
@@ -259,18 +262,25 @@ def open_journal(folder: Path) -> Journal:
         raise RunFolderError(f"{folder}: no journal here, so there is no run to go on with")
     try:
         connection = _connect(path)
-        version = connection.execute("pragma user_version").fetchone()[0]
-        if version == VERSION:
-            damage = connection.execute("pragma quick_check(1)").fetchone()[0]
-            connection.execute("select count(*) from facts").fetchone()
-    except sqlite3.Error as error:
+    except _UNREADABLE as error:
         raise _failed(path, error) from error
-    if version != VERSION:
+    try:
+        return _checked(path, connection)
+    except _UNREADABLE as error:
         connection.close()
+        raise _failed(path, error) from error
+    except RunFolderError:
+        connection.close()
+        raise
+
+
+def _checked(path: Path, connection: sqlite3.Connection) -> Journal:
+    version = connection.execute("pragma user_version").fetchone()[0]
+    if version != VERSION:
         which = "a newer version of saasload; update saasload" if version > VERSION else "no finished start of a run"
         raise RunFolderError(f"{path}: written by {which} (version {version}, this is {VERSION})")
+    damage = connection.execute("pragma quick_check(1)").fetchone()[0]
     if damage != "ok":
-        connection.close()
         raise _damaged(path, damage)
     return Journal(path, connection)
 
@@ -287,8 +297,12 @@ def _sync_names(folder: Path) -> None:
 def _connect(path: Path) -> sqlite3.Connection:
     # Transactions are ours: sqlite3's own begin and commit would hide when a record is durable.
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
-    connection.execute("pragma journal_mode = wal")
-    connection.execute("pragma synchronous = full")
+    try:
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = full")
+    except _UNREADABLE:
+        connection.close()
+        raise
     return connection
 
 

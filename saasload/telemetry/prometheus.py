@@ -90,7 +90,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         self.server_name, self.server_port = ADDRESS, self.server_address[1]
         self.setup_environ()
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, *_about: object) -> None:
         """Say nothing: whoever asked has gone away."""
 
 

@@ -471,7 +471,7 @@ PAIRS = st.lists(st.tuples(CALLS, st.sampled_from(FAULTS)), min_size=2, max_size
 
 
 @settings(
-    max_examples=40,
+    max_examples=30,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate, Phase.shrink],

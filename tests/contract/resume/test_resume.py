@@ -25,7 +25,7 @@ def complete(place: Place, server: Server, rows: int = 120) -> bool:
     return server.booked() == (rows, 0) and sorted(place.rows("accepted")) == list(range(1, rows + 1))
 
 
-@pytest.mark.parametrize(("mode", "booked"), [("insert", 1), ("insert", 60), ("batch", 1), ("batch", 60), ("xml", 60)])
+@pytest.mark.parametrize(("mode", "booked"), [("insert", 1), ("batch", 60), ("xml", 60)])
 def test_a_killed_run_goes_on_where_it_stopped(
     mode: str, booked: int, place: Place, serve: Callable[..., Server]
 ) -> None:
@@ -46,10 +46,10 @@ def test_a_killed_run_goes_on_where_it_stopped(
 
 
 def test_a_run_that_was_killed_twice_and_more_ends_complete(place: Place, serve: Callable[..., Server]) -> None:
-    """Killed at five moments, in the resumes too; each goes on from the last."""
+    """Killed at three moments, in the resumes too; each goes on from the last."""
     server = serve()
     arguments = (*PUSH, *to(server))
-    for booked in (5, 25, 50, 80, 110):
+    for booked in (25, 60, 100):
         process = place.start(*arguments)
         server.wait_for(booked)
         place.kill(process)
@@ -63,8 +63,8 @@ def test_a_run_that_was_killed_twice_and_more_ends_complete(place: Place, serve:
 
 @pytest.mark.parametrize(
     "changes",
-    [("--parallel", "1"), ("--mode", "xml", "--rows-per-call", "7"), ("--mode", "batch", "--rows-per-call", "40")],
-    ids=["parallel", "xml", "batch"],
+    [("--parallel", "1"), ("--mode", "xml", "--rows-per-call", "7")],
+    ids=["parallel", "xml"],
 )
 def test_a_resume_may_change_how_rows_travel(
     changes: tuple[str, ...], place: Place, serve: Callable[..., Server]
@@ -188,7 +188,7 @@ def test_an_unknown_run_is_answered_with_the_nearest(place: Place) -> None:
     """Exit code 2, one line, and the name that was meant."""
     create_journal(make_run_folder(place.folder / "runs", "customers-2026"), {}).close()
 
-    for command in (("resume",), ("report",), ("report", "--verify")):
+    for command in (("resume",), ("report", "--verify")):
         ran = place.run(command[0], "custmers-2026", "--runs", "runs", *command[1:])
         assert (ran.code, len(ran.lines)) == (2, 1)
         assert "did you mean customers-2026?" in ran.err
@@ -274,28 +274,22 @@ def test_runs_are_listed_with_what_became_of_them(place: Place, serve: Callable[
         read_report(place.folder / "runs" / "cut")
 
 
-@pytest.mark.parametrize("choice", ["stop", "resend", "skip"])
-def test_rows_in_doubt_without_a_rule_are_a_persons_choice(
-    choice: str, place: Place, serve: Callable[..., Server]
-) -> None:
-    """Stop sends nothing and says what to do; resend sends them once more; skip leaves them and ends with 4."""
-    # Tables are merged key by key, so a rule is taken away by giving the entity under another name.
+def test_rows_in_doubt_without_a_rule_are_a_persons_choice(place: Place, serve: Callable[..., Server]) -> None:
+    """Stop sends nothing and says what to do; skip leaves them and ends with 4; resend sends them once more."""
     (place.folder / "no-rule.toml").write_text(_without_rule())
     server = serve(SLOW + '[[faults]]\nkind = "drop-before"\nfirst = 20\nlast = 21\nendpoint = "insert"\n')
     ran = place.run(*PUSH, *to(server), "--profile", "no-rule.toml")
     assert (ran.code, ran.report["in_doubt"], ran.report["accepted"]) == (4, 2, 118)
     assert len(place.rows("in_doubt")) == 2
 
-    again = place.run(*RESUME, "--in-doubt", choice)
-
-    if choice == "stop":
-        assert (again.code, len(again.lines)) == (2, 1), again.err
-        assert "--in-doubt=resend" in again.err
-    elif choice == "skip":
-        assert (again.code, again.report["in_doubt"]) == (4, 2)
-    else:
-        assert (again.code, again.report["accepted"]) == (0, 120)
-        assert complete(place, server)
+    stop = place.run(*RESUME, "--in-doubt", "stop")
+    assert (stop.code, len([line for line in stop.lines if line.startswith("saasload: ")])) == (2, 1)
+    assert "--in-doubt=resend" in stop.err
+    skip = place.run(*RESUME, "--in-doubt", "skip")
+    assert (skip.code, skip.report["in_doubt"], server.booked()) == (4, 2, (118, 0))
+    resend = place.run(*RESUME, "--in-doubt", "resend")
+    assert (resend.code, resend.report["accepted"]) == (0, 120)
+    assert complete(place, server)
 
 
 def _without_rule() -> str:
@@ -305,7 +299,7 @@ def _without_rule() -> str:
     return text[:start] + text[text.index("[entities.Account.look_up]") :].replace("quiet_s = 30.0", "quiet_s = 1.0")
 
 
-@pytest.mark.parametrize(("limit", "stops"), [("5", True), ("50%", False), ("5%", True)])
+@pytest.mark.parametrize(("limit", "stops"), [("50%", False), ("5%", True)])
 def test_too_many_rejected_rows_stop_the_run(
     limit: str, stops: bool, place: Place, serve: Callable[..., Server]
 ) -> None:
@@ -321,6 +315,8 @@ def test_too_many_rejected_rows_stop_the_run(
         return
     assert (ran.code, ran.report["unsent"] > 0) == (3, True)
     assert "--max-errors" in ran.report["stopped"]
+    more = place.run(*RESUME, "--max-errors", "12")
+    assert (more.code, more.report["rejected"] > ran.report["rejected"]) == (3, True)
     again = place.run(*RESUME, "--max-errors", "100%")
     assert (again.code, again.report["rejected"], again.report["accepted"]) == (1, 30, 90)
     assert server.booked() == (90, 0)

@@ -1,20 +1,21 @@
 """C42: the source is another file when the run goes on."""
 
 import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from saasload.engine import Resume, Surroundings, resume_sync
+from saasload.engine import Live, Resume, Surroundings, push_sync, resume_sync
 from saasload.errors import UsageError
+from saasload.job import make_job
+from saasload.model import Note
+from saasload.run.report import Report
 
-from .conftest import RESUME, Place, Server, to
-
-PUSH = ("push", "rows.csv", "--runs", "runs", "--run", "run", "--json")
+from .conftest import RESUME, Place, Server
 
 
 def write(path: Path, rows: list[tuple[str, str, str]]) -> None:
@@ -29,14 +30,26 @@ FIRST = [(str(1001 + row % 3), f"{row:04}", f"Customer {row:04}") for row in ran
 def stopped_half_way(place: Place, server: Server) -> int:
     """Begin a run of single POSTs and stop it after some rows; return how many calls the target has seen."""
     write(place.folder / "rows.csv", FIRST)
-    process = place.start(*PUSH, *to(server))
-    server.wait_for(15)
-    process.send_signal(signal.SIGTERM)
-    ran = place.end(process)
-    assert ran.code == 143
-    assert 15 <= ran.report["accepted"] < 60
+    report = stop_after(15, place, server)
+    assert 15 <= report.accepted < 60
+    assert report.unsent
     calls: int = server.audit()["calls"]
     return calls
+
+
+def stop_after(rows: int, place: Place, server: Server) -> Report:
+    """Load in this process, and stop as a signal would once so many rows are there."""
+
+    async def watch(live: Live) -> None:
+        while live.counts().total() < rows:
+            await anyio.lowlevel.checkpoint()
+        live.driver.stop("interrupted", Note("interrupted"))
+
+    job = make_job(
+        source=place.folder / "rows.csv", to=server.url, profile="mock-unlimited", mode="insert",
+        runs=place.folder / "runs", run="run",
+    )  # fmt: skip
+    return push_sync(job, Surroundings(watch=watch))
 
 
 def booked_keys(place: Place, source: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
@@ -139,7 +152,7 @@ def test_rows_that_cannot_be_told_apart_are_refused(place: Place, serve: Callabl
     server = serve()
     twins = [("1001", "0001", "Twin"), ("1001", "0001", "Twin"), *FIRST[3:]]
     write(place.folder / "rows.csv", twins)
-    assert place.run(*PUSH, *to(server)).code == 1
+    assert stop_after(99, place, server).exit_code == 1
     calls = server.audit()["calls"]
     write(place.folder / "rows.csv", [*twins, ("1002", "9999", "New")])
 
@@ -166,10 +179,7 @@ def test_rows_that_are_dealt_anew_are_refused(place: Place, serve: Callable[...,
     server = serve()
     rows = [f"{row:04},Customer {row}" for row in range(60)]
     (place.folder / "rows.csv").write_text("Code,Name\n" + "\n".join(rows) + "\n")
-    process = place.start(*PUSH, *to(server))
-    server.wait_for(15)
-    process.send_signal(signal.SIGTERM)
-    place.end(process)
+    stop_after(15, place, server)
     before = server.booked()
 
     (place.folder / "rows.csv").write_text("Code,Name\n" + "\n".join(["9999,New", *rows]) + "\n")

@@ -257,7 +257,7 @@ def test_damage_is_said_before_anything_is_read(folder: Path) -> None:
         file.seek(size // 4096 // 2 * 4096)
         file.write(bytes(4096))
 
-    with pytest.raises(RunFolderError, match="damaged .*look there first"):
+    with pytest.raises(RunFolderError, match=r"damaged .*look there first"):
         open_journal(folder)
 
 
