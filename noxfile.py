@@ -12,6 +12,10 @@ nox.options.default_venv_backend = "none"
 nox.options.error_on_missing_interpreters = True
 
 
+PARALLEL = ("-n", "auto", "--dist", "worksteal")
+"""Tests share nothing, so they run on all cores."""
+
+
 def _python(session: nox.Session, *arguments: str) -> None:
     session.run(sys.executable, "-m", *arguments, external=True)
 
@@ -38,23 +42,23 @@ def imports(session: nox.Session) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """No time, no I/O."""
-    _python(session, "pytest", "tests/unit", "tests/golden", *session.posargs)
+    _python(session, "pytest", "tests/unit", "tests/golden", *PARALLEL, *session.posargs)
 
 
 @nox.session
 def sim(session: nox.Session) -> None:
     """Virtual time: engine against mock in one process."""
-    _python(session, "pytest", "tests/sim", *session.posargs)
+    _python(session, "pytest", "tests/sim", *PARALLEL, *session.posargs)
 
 
 @nox.session
 def contract(session: nox.Session) -> None:
     """Real sockets, files and processes."""
-    _python(session, "pytest", "tests/contract", *session.posargs)
+    _python(session, "pytest", "tests/contract", *PARALLEL, *session.posargs)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
     """What documents claim, and the examples in docstrings."""
-    arguments = ("-m", "pytest", "tests/docs", *session.posargs)
+    arguments = ("-m", "pytest", "tests/docs", *PARALLEL, *session.posargs)
     session.run(sys.executable, *arguments, env={"SAASLOAD_README": "1"}, external=True)

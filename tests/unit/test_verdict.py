@@ -143,13 +143,13 @@ def test_a_token_that_is_not_accepted_stops_the_run() -> None:
 
 @pytest.mark.parametrize("status", [404, 405, 410, 501])
 def test_a_door_that_is_not_there_stops_the_run(status: int) -> None:
-    """The reason names the mode and a way out."""
+    """The reason names the mode and the status."""
     verdict = judge(status)
 
     assert isinstance(verdict, StopRun)
     assert verdict.note.reason == "absent"
     assert "has no batch for this entity" in verdict.reason
-    assert "use another --mode" in verdict.reason
+    assert f"has no batch for this entity (HTTP {verdict.note.http_status})" in verdict.reason
 
 
 def test_a_company_closed_to_us_closes_no_other() -> None:
