@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from saasload.cli.load import number
+from saasload.cli.output import emit
 from saasload.errors import UsageError
 
 Runs = Annotated[Path, typer.Option(help="The folder that run folders are in.")]
@@ -75,8 +76,7 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
         report = resume_sync(runs, run, how, around)
     screen.summary(report)
     if json:
-        sys.stdout.buffer.write(report.to_json() + b"\n")
-        sys.stdout.flush()
+        emit(report.to_json(), f"{report.folder}/report.json")
     return report.exit_code
 
 
@@ -98,7 +98,7 @@ def runs(
 
     found = [outline(runs / name) for name in run_names(runs)]
     if json:
-        sys.stdout.buffer.write(orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
+        emit(orjson.dumps(found, option=orjson.OPT_INDENT_2))
         return 0
     if not found:
         sys.stderr.write(f"{runs}: no runs yet\n")
@@ -135,7 +135,7 @@ def report(
         return _proof(verify_sync(runs, folder.name), json=json)
     found = read_report(folder)
     if json:
-        sys.stdout.buffer.write(found.to_json() + b"\n")
+        emit(found.to_json())
     else:
         Screen(quiet=False).summary(found)
     return 0
@@ -146,7 +146,7 @@ def _proof(proof: object, *, json: bool) -> int:
 
     assert isinstance(proof, Proof)  # noqa: S101 for the type checker: engine's verify makes nothing else
     if json:
-        sys.stdout.buffer.write(proof.to_json() + b"\n")
+        emit(proof.to_json())
     else:
         sys.stderr.write("\n".join(proof.lines()) + "\n")
     return proof.exit_code

@@ -1,11 +1,11 @@
 """`push`: load a file."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from saasload.cli.output import emit
 from saasload.errors import UsageError
 from saasload.job import EMBEDDED, Job, make_job
 
@@ -114,8 +114,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         report = push_sync(job, around)
     screen.summary(report)
     if json:
-        sys.stdout.buffer.write(report.to_json() + b"\n")
-        sys.stdout.flush()
+        emit(report.to_json(), f"{report.folder}/report.json")
     return report.exit_code
 
 

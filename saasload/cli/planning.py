@@ -1,12 +1,12 @@
 """`plan`: what a load will take, before anything is sent."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from saasload.cli.load import job_of, pairs
+from saasload.cli.output import emit
 
 
 def plan(  # noqa: PLR0913 a command has as many arguments as it has options
@@ -55,8 +55,7 @@ def plan(  # noqa: PLR0913 a command has as many arguments as it has options
     screen = Screen(quiet=False)
     found = plan_sync(job, Surroundings(say=screen.say), deadline)
     if json:
-        sys.stdout.buffer.write(found.to_json() + b"\n")
-        sys.stdout.flush()
+        emit(found.to_json())
     else:
         for line in plan_lines(found):
             screen.say(line)

@@ -5,9 +5,6 @@ import time
 from pathlib import Path
 
 import anyio
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
 
 from saasload.cli.history import DEFAULT_RUNS
 from saasload.load import Live
@@ -22,12 +19,17 @@ class Screen:
     """Shows a load on a terminal as a live line, elsewhere as a plain line every few seconds."""
 
     def __init__(self, *, quiet: bool) -> None:
-        """Decide by what stderr is."""
-        self._console = Console(stderr=True, highlight=False, quiet=quiet)
+        """Decide by what stderr is; a quiet screen loads nothing to draw with."""
         self._quiet = quiet
+        if not quiet:
+            from rich.console import Console  # noqa: PLC0415 a twentieth of a second
+
+            self._console = Console(stderr=True, highlight=False)
 
     def say(self, line: str) -> None:
         """Tell a person something."""
+        if self._quiet:
+            return
         self._console.print(line, soft_wrap=True, markup=False)
 
     async def watch(self, live: Live) -> None:
@@ -40,6 +42,8 @@ class Screen:
             await self._write(live)
 
     async def _draw(self, live: Live) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415 the same
+
         columns = (BarColumn(), TextColumn("{task.description}"))
         with Progress(*columns, console=self._console, auto_refresh=False, transient=True) as progress:
             task = progress.add_task("", total=live.rows)
@@ -59,6 +63,8 @@ class Screen:
         """Show what came of it: a table of companies that ended alike, the totals, and what to do next."""
         if self._quiet:
             return
+        from rich.table import Table  # noqa: PLC0415 the same
+
         table = Table(box=None, pad_edge=False)
         for heading in ("companies", "mode", "number", "rows", "accepted", "rejected", "in doubt", "unsent", "calls"):
             table.add_column(heading, justify="left" if heading in {"companies", "mode"} else "right")
