@@ -13,7 +13,7 @@ def emit(data: bytes, instead: str = "") -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        sys.stdout = None  # type: ignore[assignment] # or the interpreter tries again when it ends, and says so
+        sys.stdout = None  # or the interpreter tries again when it ends, and says so
         more = f"; it is in {instead}" if instead else ""
         message = f"stdout: cannot be written: {(error.strerror or str(error)).lower()}{more}"
         raise RunFolderError(message) from error
