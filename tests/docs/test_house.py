@@ -217,7 +217,9 @@ def test_every_import_is_declared(folders: tuple[str, ...], extras: tuple[str, .
         if name not in sys.stdlib_module_names and name not in {"saasload", "mock_server", "tests", "bench"}
     }
 
-    assert {name: path for name, path in imported.items() if DISTRIBUTIONS.get(name, name.replace("_", "-")) not in declared} == {}
+    assert {
+        name: path for name, path in imported.items() if DISTRIBUTIONS.get(name, name.replace("_", "-")) not in declared
+    } == {}
 
 
 def everything_in(extra: str, optional: dict[str, list[str]]) -> set[str]:
