@@ -25,7 +25,7 @@ from saasload.profile import Mode, PlatformProfile, load_profile
 from saasload.run.book import Book, Times
 from saasload.run.carry import Known, carry
 from saasload.run.folder import find_run, make_run_folder, new_run_id
-from saasload.run.history import is_open, latest_paces
+from saasload.run.history import is_open, latest_paces, latest_parallel
 from saasload.run.journal import Journal, create_journal, open_journal
 from saasload.run.lock import run_lock
 from saasload.run.report import Report
@@ -283,6 +283,13 @@ class _Run:
             async with open_budget(self.prepared, self.around, url, clock, first) as budget:
                 return await verifier.prove(self.folder.name, budget)
 
+    def _hint(self, url: str, first: Reply) -> int | None:
+        """Say where an adaptive limit starts: what the target states, what the last load into it found, the profile."""
+        stated = first.headers.get(self.prepared.profile.parallel_header.lower(), "")
+        if stated.isdecimal() and 0 < int(stated) <= self.prepared.job.connections:
+            return int(stated)
+        return latest_parallel(self.folder.parent, url) or self.prepared.profile.parallel_hint
+
     def _fall_back(self, load: Load, mode: Mode) -> Load:
         """Go on in another mode with the rows that are not settled, and remember it for the run."""
         reason = load.driver.stop_reason if load.driver is not None else ""
@@ -292,6 +299,7 @@ class _Run:
         self.journal.state({"job": job.facts()})
         load.book.go_on_by(mode)
         following = Load(self.prepared, load.spool, load.book, load.clock)
+        following.hint = load.hint
         following.accepted_before = load.accepted_before
         following.retries_before, following.refused_before = load.retries, load.refused
         return following
@@ -313,6 +321,7 @@ class _Run:
             settled = f"{book.counts.total():,} of {spool.index.rows:,} rows settled"
             self.around.say(f"going on with run {self.folder.name}: {settled}")
         load = Load(self.prepared, spool, book, clock)
+        load.hint = self._hint(url, first)
         load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
         self.journal.state({"state": "sending", "to": url})
         async with open_budget(self.prepared, self.around, url, clock, first) as budget:

@@ -14,6 +14,9 @@ from saasload.profile import Mode, Seconds, Strict
 AUTO_CEILING = 128
 """The most connections an adaptive load may need: more than any published platform serves at once."""
 
+PAST_A_DAY_S = 25 * 3600.0
+WITHIN_A_DAY_S = 3600.0
+
 EMBEDDED = "embedded"
 """The target that saasload starts by itself: a mock server of its own."""
 
@@ -42,7 +45,8 @@ class Job(Strict):
     bytes_per_call: PositiveInt | None = None
     order: Literal["longest", "fifo", "fair"] = "longest"
     deadline_s: Seconds | None = None
-    max_wait_s: Seconds = 3600.0
+    wait_for_day: Literal["yes", "no"] = "yes"
+    max_wait_s: Seconds | None = None
     drain_s: Seconds = 30.0
     max_errors: str | None = Field(default=None, pattern=r"^[0-9]+%?$")
     time_scale: Seconds | None = None
@@ -58,6 +62,13 @@ class Job(Strict):
         token_file = None if self.token_file is None else self.token_file.absolute()
         placed = self.model_copy(update={"source": self.source.absolute(), "token_file": token_file, "token": None})
         return placed.model_dump(mode="json", exclude_none=True)
+
+    @property
+    def longest_wait_s(self) -> float:
+        """For how long nothing may be sent before the run ends: past a day limit's reset, unless told otherwise."""
+        if self.max_wait_s is not None:
+            return self.max_wait_s
+        return PAST_A_DAY_S if self.wait_for_day == "yes" else WITHIN_A_DAY_S
 
     @property
     def budget_place(self) -> str:

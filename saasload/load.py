@@ -112,6 +112,11 @@ class Load:
         raise UsageError(message)
 
     @property
+    def per_company(self) -> int:
+        """How many calls of one company may be on the wire: one where the entity's rows must keep their order."""
+        return 1 if self.prepared.entity.ordering == "strict" else self.prepared.job.per_company
+
+    @property
     def retries(self) -> int:
         """How often a call was sent again, in this mode and those before it."""
         return self.retries_before + (self.driver.exchange.retries if self.driver is not None else 0)
@@ -138,7 +143,7 @@ class Load:
         left = {company: rows for company, rows in left.items() if rows}
         rng = random.Random(job.seed)  # noqa: S311 spreads waits, guards nothing
         fixed = None if job.parallel == "auto" else job.parallel
-        self.parallelism = Parallelism(fixed, per_company=job.per_company, hint=self.hint, rng=rng)
+        self.parallelism = Parallelism(fixed, per_company=self.per_company, hint=self.hint, rng=rng)
         schedule = Schedule(left, Budget((), offset=0.0), per_company=self.parallelism.company_limit, order=job.order)
         recorder = self.observer.recording(self.book, prepared, self.clock)
         outside = Outside(send, self.clock, recorder, budget, header_spec(prepared.profile), rng)
@@ -176,9 +181,9 @@ class Load:
         job, profile = self.prepared.job, self.prepared.profile
         return Terms(
             parallelism=parallelism,
-            per_company=job.per_company,
+            per_company=self.per_company,
             deadline_s=job.deadline_s or profile.deadline_s,
-            max_wait_s=job.max_wait_s,
+            max_wait_s=job.longest_wait_s,
             max_rejected=job.max_rejected(self.spool.index.rows),
             retry=profile.retry,
             answers=profile.answers,

@@ -169,8 +169,9 @@ DoubtRule = Literal["look-up", "resend"]
 class EntitySpec(Strict):
     """What a row becomes there, and the ways it can travel, cheapest first.
 
-    `in_doubt` says, by mode, what makes a row in doubt known again: a look-up by key, or the same call once more
-    where it creates or updates by key; without a rule the row stays in doubt.
+    With `ordering = "strict"` a company's calls follow each other whatever is asked for. `in_doubt` says, by
+    mode, what makes a row in doubt known again: a look-up by key, or the same call once more where it creates or
+    updates by key; without a rule the row stays in doubt.
     """
 
     modes: tuple[Mode, ...] = Field(min_length=1)
@@ -179,6 +180,7 @@ class EntitySpec(Strict):
     insert: InsertSpec | None = None
     batch: BatchSpec | None = None
     xml: XmlSpec | None = None
+    ordering: Literal["any", "strict"] = "any"
     look_up: LookUpSpec | None = None
     in_doubt: Mapping[Mode, DoubtRule] = {}
 
@@ -221,7 +223,10 @@ class PlatformProfile(Strict):
     practice_token: str | None = None
     time_scale_header: str | None = None
     slots: PositiveInt | None = None
-    """How many calls the platform serves at once, all companies together, where that is known."""
+    """How many calls the platform serves at once, all companies together, where that is known: for forecasts."""
+    parallel_hint: PositiveInt | None = None
+    parallel_header: str = ""
+    """Where an adaptive load starts: a number, or the header of a reply that states one."""
     keepalive_s: Seconds = 4.0
     deadline_s: Seconds = 120.0
     json_decimal: Literal["string", "number"] = "string"

@@ -48,9 +48,12 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         str | None, typer.Option("--format", help="parquet or csv, where the file does not tell.")
     ] = None,
     deadline_s: Annotated[float | None, typer.Option(help="Give a call up after so many seconds.")] = None,
+    wait_for_day: Annotated[
+        str, typer.Option(help="yes: wait for a day limit to be over; no: end the run, to be resumed.")
+    ] = "yes",
     max_wait_s: Annotated[
-        float, typer.Option(help="End the run when nothing can be sent for longer than this (a day limit, say).")
-    ] = 3600.0,
+        float | None, typer.Option(help="End the run when nothing can be sent for longer than this.")
+    ] = None,
     drain_s: Annotated[float, typer.Option(help="After Ctrl-C, wait so long for calls on the wire.")] = 30.0,
     max_errors: Annotated[
         str | None, typer.Option(help="Stop when more than N rows, or P% of them, are rejected.")
@@ -71,6 +74,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         int | None,
         typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1; 0 takes a free one."),
     ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what the load will take, and send nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary; errors only.")] = False,
 ) -> int:
@@ -95,6 +99,7 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         fields=pairs(field or []),
         format=source_format,
         deadline_s=deadline_s,
+        wait_for_day=wait_for_day,
         max_wait_s=max_wait_s,
         drain_s=drain_s,
         max_errors=max_errors,
@@ -104,6 +109,10 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         runs=runs,
         run=run,
     )
+    if plan:
+        from saasload.cli.planning import show_plan  # noqa: PLC0415 only when asked
+
+        return show_plan(job, None, json=json)
     from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
     from saasload.engine import Surroundings, push_sync  # noqa: PLC0415 the same
     from saasload.telemetry import open_telemetry  # noqa: PLC0415 the same

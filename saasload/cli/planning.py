@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from saasload.cli.load import job_of, pairs
+from saasload.cli.load import job_of, number, pairs
 from saasload.cli.output import emit
+from saasload.job import Job
 
 
 def plan(  # noqa: PLR0913 a command has as many arguments as it has options
@@ -32,10 +33,6 @@ def plan(  # noqa: PLR0913 a command has as many arguments as it has options
 
     Example: saasload plan customers.parquet --deadline 18:00
     """
-    from saasload.cli.load import number  # noqa: PLC0415 help must not pay for more than it needs
-    from saasload.cli.show import Screen, plan_lines  # noqa: PLC0415 the same
-    from saasload.engine import Surroundings, plan_sync  # noqa: PLC0415 the same
-
     job = job_of(
         to,
         profile,
@@ -52,6 +49,14 @@ def plan(  # noqa: PLR0913 a command has as many arguments as it has options
         format=source_format,
         runs=runs,
     )
+    return show_plan(job, deadline, json=json)
+
+
+def show_plan(job: Job, deadline: str | None, *, json: bool) -> int:
+    """Make a job's plan and show it; 0 whatever it says."""
+    from saasload.cli.show import Screen, plan_lines  # noqa: PLC0415 help must not pay for the engine's imports
+    from saasload.engine import Surroundings, plan_sync  # noqa: PLC0415 the same
+
     screen = Screen(quiet=False)
     found = plan_sync(job, Surroundings(say=screen.say), deadline)
     if json:

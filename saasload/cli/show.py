@@ -13,6 +13,8 @@ from saasload.run.report import ExitCode, Group, Report
 
 REFRESH_S = 0.2
 LINE_EVERY_S = 5.0
+LAST_CHANGES = 3
+"""Changes of the limit that a summary shows; report.json has them all."""
 
 
 class Screen:
@@ -154,6 +156,12 @@ def summary_lines(report: Report) -> list[str]:
         lines.append(f"stopped early: {report.stopped}")
     if report.exit_code >= ExitCode.STOPPED_EARLY:
         lines.append(f"go on with: {_resume_command(report)}")
+    began = report.limit_changes[0].at if report.limit_changes else 0.0
+    for change in list(report.limit_changes)[-LAST_CHANGES:]:
+        whose = "" if change.company is None else f" of company {change.company}"
+        lines.append(
+            f"parallel{whose}: {change.before} to {change.after} at {change.at - began:,.0f} s: {change.reason}"
+        )
     lines.append(f"files: {report.folder}/")
     return lines
 

@@ -40,6 +40,18 @@ def read_report(folder: Path) -> Report:
         raise RunFolderError(message) from error
 
 
+def latest_parallel(runs: Path, target: str) -> int | None:
+    """Tell the parallelism that the latest adaptive load into a target found; 1 is no hint."""
+    for name in reversed(run_names(runs)):
+        try:
+            found = read_report(runs / name)
+        except RunFolderError:
+            continue
+        if found.target == target and found.parallel_found and found.calls >= FEWEST_CALLS and found.parallel > 1:
+            return found.parallel
+    return None
+
+
 def latest_paces(runs: Path, target: str) -> dict[str, Pace]:
     """Fit, by mode, how long calls took in the latest run into a target: `call_s + row_s * rows`, by least squares.
 

@@ -107,7 +107,7 @@ def test_a_day_limit_ends_the_run_and_the_rest_is_unsent(
     profile = Path(__file__).parent / "profiles" / "day-of-20.toml"
     scenario = parse_scenario("companies = 2\n[limits]\ncalls_per_day = 20\n", source="day", name="day")
 
-    load = simulate(samples(rows=100, companies=2), scenario, mode="insert", profile=str(profile))
+    load = simulate(samples(rows=100, companies=2), scenario, mode="insert", profile=str(profile), wait_for_day="no")
 
     assert (load.report.accepted, load.report.unsent, load.report.refused, load.report.exit_code) == (40, 60, 0, 3)
     assert "may send again in" in load.report.stopped
