@@ -3,12 +3,16 @@
 import re
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from saasload.answers import message_of, row_answer
 from saasload.errors import DecodeError
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
 from saasload.profile import BatchSpec, EntitySpec, PlatformProfile
 from saasload.wire.base import Refusal, address
 from saasload.wire.insert import read_created
+from saasload.wire.joined import bodies, joined
 from saasload.wire.json_rows import json_rows
 from saasload.wire.multipart import HttpPart, boundary_of, http_parts, split
 from saasload.wire.values import Table
@@ -55,23 +59,20 @@ class BatchFormat:
 
     def encode(self, table: Table, company: Company) -> Sequence[bytes]:
         """Encode each row as a change-set part, with its own change set around it where rows stand alone."""
-        opening, closing = (_OPEN_SET, _CLOSE_SET) if self._alone else (b"", b"")
+        opening, closing = (_OPEN_SET.decode(), _CLOSE_SET.decode()) if self._alone else ("", "")
         before = (
-            opening
-            + (
-                f"--{CHANGE_SET}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: "
-            ).encode()
+            f"{opening}--{CHANGE_SET}\r\nContent-Type: application/http\r\n"
+            "Content-Transfer-Encoding: binary\r\nContent-ID: "
         )
-        path = address(self._part_path, company)
         between = (
-            f"\r\n\r\nPOST {path} HTTP/1.1\r\nContent-Type: application/json\r\n"
+            f"\r\n\r\nPOST {address(self._part_path, company)} HTTP/1.1\r\nContent-Type: application/json\r\n"
             "Accept: application/json\r\nContent-Length: "
-        ).encode()
-        after = b"\r\n" + closing
-        return [
-            b"%b%d%b%d\r\n\r\n%b%b" % (before, row, between, len(body), body, after)
-            for row, body in zip(table.rows, json_rows(table, self._fields, self._decimals), strict=True)
-        ]
+        )
+        entities = json_rows(table, self._fields, self._decimals)
+        lengths = pc.cast(pc.binary_length(entities), pa.string())
+        rows = pa.array(map(str, table.rows), pa.string())
+        parts = [before, rows, between, lengths, "\r\n\r\n", entities, f"\r\n{closing}"]
+        return bodies(joined(parts, len(table.rows)))
 
     def request(self, call: Call) -> Request:
         """Join the parts into one multipart body."""

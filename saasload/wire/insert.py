@@ -8,6 +8,7 @@ from saasload.errors import DecodeError
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
 from saasload.profile import EntitySpec, InsertSpec, PlatformProfile
 from saasload.wire.base import Refusal, address
+from saasload.wire.joined import bodies
 from saasload.wire.json_rows import json_rows
 from saasload.wire.values import Table
 
@@ -36,7 +37,7 @@ class InsertFormat:
 
     def encode(self, table: Table, company: Company) -> Sequence[bytes]:  # noqa: ARG002 the path names the company
         """Encode each row as one JSON object."""
-        return json_rows(table, self._fields, self._decimals)
+        return bodies(json_rows(table, self._fields, self._decimals))
 
     def request(self, call: Call) -> Request:
         """Post the row to its company's collection."""

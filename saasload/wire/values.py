@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -19,24 +20,36 @@ from saasload.profile import FieldSpec
 # XML 1.0 section 2.2 forbids these; no accounting platform stores them from JSON either.
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
+SIGNS = bytes(range(0x20)) + b'"&<>\\\xef'
+"""Bytes that make a text need a second look: control characters, what JSON or XML escapes, and the first byte of
+U+FFFE and U+FFFF (and of others)."""
+
+_ORDINARY = bytes(sorted(set(range(256)) - set(SIGNS)))
+
 Plain = str | int | bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
-    """One field's values for some rows, in row order.
+    """One field's values for some rows, in row order: an Arrow array of texts, whole numbers or booleans.
 
-    `absent` tells whether any is None, `texts` that the others are str.
+    `absent` tells whether any is null, `texts` that the others are texts. Of texts, `shortest` and `longest` are the
+    lengths in bytes of UTF-8, and `signs` tells which of the `SIGNS` occur: only a field of type text holds any.
     """
 
     name: str
-    values: Sequence[Plain]
+    array: Any
     absent: bool
     texts: bool
+    signs: bytes = b""
+    shortest: int = 1
+    longest: int = 0
 
-    def joined(self) -> str:
-        """Run the texts of a text column together, to look for a sign in all of them at once."""
-        return "".join([text for text in self.values if text] if self.absent else self.values)  # type: ignore[arg-type, misc]
+    @cached_property
+    def values(self) -> Sequence[Plain]:
+        """The values as Python's own, None where there is none."""
+        found: Sequence[Plain] = self.array.to_pylist()
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +75,61 @@ def tabulate(batch: pa.RecordBatch, rows: Sequence[int], fields: Mapping[str, tu
     for name, (source, spec) in fields.items():
         array = _flat(batch.column(source))
         converted = _converted(array, CONVERTERS[spec.type])
-        values, absent = converted.values, converted.absent
-        column = Column(name, values, absent, spec.type not in {"bool", "integer"})
+        values = converted.array if not pa.types.is_null(converted.array.type) else pa.nulls(len(array), pa.string())
+        column = _column(name, values, spec)
         if spec.type == "text":
             _check_text(column, spec, problems)
         for place in converted.misfits:
             note = Note("does-not-fit", f"{_shown(array[place])} is not {ARTICLES[spec.type]}", name)
             problems.setdefault(place, note)
-        if spec.required and (absent or "" in values):
-            for place, value in enumerate(values):
-                if value is None or value == "":
-                    problems.setdefault(place, Note("missing", f"{name} is required", name))
+        if spec.required:
+            _check_present(column, problems)
         columns.append(column)
     return Table(rows, columns, problems)
 
 
+def signs_in(array: Any) -> bytes:
+    """Tell which of the `SIGNS` occur in an array of texts, at the speed of memory: all texts are looked at as one.
+
+    >>> signs_in(pa.array(["plain", None, "R&D"]))
+    b'&'
+    """
+    _, ends, data = array.buffers()
+    if data is None or not len(array):
+        return b""
+    offsets = memoryview(ends).cast("i")
+    texts = memoryview(data)[offsets[array.offset] : offsets[array.offset + len(array)]]
+    return bytes(set(bytes(texts).translate(None, _ORDINARY)))
+
+
+def _column(name: str, array: Any, spec: FieldSpec) -> Column:
+    absent = array.null_count > 0
+    if spec.type in {"bool", "integer"}:
+        return Column(name, array, absent, texts=False)
+    if spec.type != "text":
+        return Column(name, array, absent, texts=True)  # converted by a pattern, which no empty text matches
+    lengths = pc.min_max(pc.binary_length(array))
+    shortest, longest = lengths["min"].as_py(), lengths["max"].as_py()
+    signs = signs_in(array)
+    if longest is None:
+        return Column(name, array, absent, texts=True)
+    return Column(name, array, absent, texts=True, signs=signs, shortest=shortest, longest=longest)
+
+
+def _check_present(column: Column, problems: dict[int, Note]) -> None:
+    if not column.absent and column.shortest:
+        return
+    for place, value in enumerate(column.values):
+        if value is None or value == "":
+            problems.setdefault(place, Note("missing", f"{column.name} is required", column.name))
+
+
 @dataclass(frozen=True, slots=True)
 class _Converted:
-    values: Sequence[Plain]
-    absent: bool
+    """An array of the field's own kind, null where a value is absent or does not fit."""
+
+    array: Any
     misfits: Sequence[int] = ()
-    array: Any = None
 
 
 ARTICLES = {
@@ -100,7 +147,7 @@ def _flat(array: Any) -> Any:
     """Give a column a type that all of Arrow's functions take."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if pa.types.is_string_view(array.type):
+    if pa.types.is_string_view(array.type) or pa.types.is_large_string(array.type):
         return pc.cast(array, pa.string())
     return pc.cast(array, pa.float32()) if pa.types.is_float16(array.type) else array
 
@@ -113,11 +160,18 @@ def _converted(array: Any, convert: Callable[[Any], _Converted]) -> _Converted:
         return _misfit(array)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         if len(array) == 1:
-            return _Converted([None], absent=True, misfits=[0])
+            return _Converted(pa.nulls(1), [0])
         middle = len(array) // 2
         left, right = _converted(array[:middle], convert), _converted(array[middle:], convert)
         misfits = [*left.misfits, *(middle + place for place in right.misfits)]
-        return _Converted([*left.values, *right.values], left.absent or right.absent, misfits, array)
+        return _Converted(_joined(left.array, right.array), misfits)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Put two halves together; one in which nothing was left has no type of its own."""
+    if pa.types.is_null(first.type):
+        first = first.cast(second.type)
+    return pa.concat_arrays([first, second.cast(first.type)])
 
 
 def _shown(value: Any) -> str:
@@ -135,12 +189,13 @@ def _is_text(array: Any) -> bool:
 
 def _misfit(array: Any) -> _Converted:
     """Refuse every value there is, for a column whose type cannot become the field's."""
-    present = pc.is_valid(array).to_pylist()
-    return _Converted([None] * len(array), absent=True, misfits=[place for place, there in enumerate(present) if there])
+    return _Converted(pa.nulls(len(array)), _places(pc.is_valid(array)))
 
 
-def _listed(array: Any, misfits: Sequence[int] = ()) -> _Converted:
-    return _Converted(array.to_pylist(), array.null_count > 0, misfits, array)
+def _checked(array: Any, misfits: Sequence[int] = ()) -> _Converted:
+    """Take texts as they are; ArrowInvalid where they are not UTF-8."""
+    array.validate(full=True)
+    return _Converted(array, misfits)
 
 
 def _places(mask: Any) -> list[int]:
@@ -158,24 +213,24 @@ def _matching(array: Any, pattern: str) -> tuple[Any, list[int]]:
 
 def _as_text(array: Any) -> _Converted:
     if _is_text(array):
-        return _listed(array)
+        return _checked(array)
     if pa.types.is_decimal(array.type):
         return _as_decimal(array)
     if pa.types.is_boolean(array.type) or pa.types.is_integer(array.type) or pa.types.is_date(array.type):
-        return _listed(pc.cast(array, pa.string()))
+        return _Converted(pc.cast(array, pa.string()))
     return _misfit(array)
 
 
 def _as_integer(array: Any) -> _Converted:
     if pa.types.is_integer(array.type):
-        return _listed(array)
+        return _Converted(array)
     if _is_text(array):
         array, misfits = _matching(array, r"^[+-]?[0-9]{1,18}$")
-        return _listed(pc.cast(pc.replace_substring_regex(array, r"^\+", ""), pa.int64()), misfits)
+        return _Converted(pc.cast(pc.replace_substring_regex(array, r"^\+", ""), pa.int64()), misfits)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         whole = pc.fill_null(pc.equal(array, pc.floor(array)), fill_value=False)
         misfits = _places(pc.and_(pc.invert(whole), pc.is_valid(array)))
-        return _listed(pc.cast(pc.if_else(whole, array, None), pa.int64()), misfits)
+        return _Converted(pc.cast(pc.if_else(whole, array, None), pa.int64()), misfits)
     return _misfit(array)
 
 
@@ -192,15 +247,15 @@ def _as_decimal(array: Any) -> _Converted:
     if pa.types.is_decimal(array.type):
         if -10 < array.type.scale < 7 and array.type.scale >= 0:
             # Arrow writes an exponent only where the adjusted one is below -6: never with a scale under 7.
-            return _listed(pc.cast(array, pa.string()))
+            return _Converted(pc.cast(array, pa.string()))
         values = [None if value is None else decimal_text(value) for value in array.to_pylist()]
-        return _Converted(values, array.null_count > 0)
+        return _Converted(pa.array(values, pa.string()))
     if pa.types.is_integer(array.type):
-        return _listed(pc.cast(array, pa.string()))
+        return _Converted(pc.cast(array, pa.string()))
     if _is_text(array):
         array, misfits = _matching(array, r"^-?[0-9]{1,38}(\.[0-9]{1,38})?$")
         # JSON has no numbers with zeros before them (RFC 8259 section 6).
-        return _listed(pc.replace_substring_regex(array, r"^(-?)0+([0-9])", r"\1\2"), misfits)
+        return _Converted(pc.replace_substring_regex(array, r"^(-?)0+([0-9])", r"\1\2"), misfits)
     if pa.types.is_floating(array.type):
         # The shortest digits that read back as the same float, of its own width: what the person who wrote it saw.
         values, misfits = [], []
@@ -209,7 +264,7 @@ def _as_decimal(array: Any) -> _Converted:
             values.append(decimal_text(Decimal(text)) if finite else None)
             if text is not None and not finite:
                 misfits.append(place)
-        return _Converted(values, array.null_count > 0 or bool(misfits), misfits, array)
+        return _Converted(pa.array(values, pa.string()), misfits)
     return _misfit(array)
 
 
@@ -219,9 +274,9 @@ _DAY = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])-[0-9]{2}-[0-9]{2}"
 
 def _as_date(array: Any) -> _Converted:
     if pa.types.is_date32(array.type) and _in_calendar(array):
-        return _listed(pc.cast(array, pa.string()))
+        return _Converted(pc.cast(array, pa.string()))
     if pa.types.is_date(array.type) or pa.types.is_timestamp(array.type):
-        return _listed(*_matching(pc.strftime(array, format="%Y-%m-%d"), f"^{_DAY}$"))
+        return _Converted(*_matching(pc.strftime(array, format="%Y-%m-%d"), f"^{_DAY}$"))
     if _is_text(array):
         return _parsed(array, f"^{_DAY}$", pa.date32())
     return _misfit(array)
@@ -242,7 +297,7 @@ def _as_datetime(array: Any) -> _Converted:
             array = pc.cast(pc.floor_temporal(array, unit="millisecond"), pa.timestamp("ms", array.type.tz))
         # Arrow writes as many decimals of a second as the type has.
         texts = pc.replace_substring_regex(pc.strftime(array, format="%Y-%m-%dT%H:%M:%S"), r"\.000$", "")
-        return _listed(*_matching(texts, f"^{_DAY}T"))
+        return _Converted(*_matching(texts, f"^{_DAY}T"))
     if _is_text(array):
         return _parsed(array, rf"^{_DAY}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,3}})?$", pa.timestamp("ms"))
     return _misfit(array)
@@ -261,8 +316,8 @@ def _parsed(array: Any, pattern: str, kind: Any) -> _Converted:
             except pa.ArrowInvalid:
                 misfits.append(place)
                 values[place] = None
-        return _Converted(values, absent=True, misfits=misfits)
-    return _listed(array, misfits)
+        return _Converted(pa.array(values, array.type), misfits)
+    return _Converted(array, misfits)
 
 
 _BOOL_TEXTS = {"true": True, "false": False, "1": True, "0": False}
@@ -270,7 +325,7 @@ _BOOL_TEXTS = {"true": True, "false": False, "1": True, "0": False}
 
 def _as_bool(array: Any) -> _Converted:
     if pa.types.is_boolean(array.type):
-        return _listed(array)
+        return _Converted(array)
     if _is_text(array) or pa.types.is_integer(array.type):
         values: list[bool | None] = []
         misfits = []
@@ -279,7 +334,7 @@ def _as_bool(array: Any) -> _Converted:
             values.append(known)
             if known is None and value not in (None, ""):
                 misfits.append(place)
-        return _Converted(values, None in values, misfits, array)
+        return _Converted(pa.array(values, pa.bool_()), misfits)
     return _misfit(array)
 
 
@@ -287,7 +342,7 @@ def _as_guid(array: Any) -> _Converted:
     if not _is_text(array):
         return _misfit(array)
     array, misfits = _matching(array, r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$")
-    return _listed(pc.utf8_lower(array), misfits)
+    return _Converted(pc.utf8_lower(array), misfits)
 
 
 CONVERTERS: Mapping[str, Callable[[Any], _Converted]] = {
@@ -303,17 +358,13 @@ CONVERTERS: Mapping[str, Callable[[Any], _Converted]] = {
 
 def _check_text(column: Column, spec: FieldSpec, problems: dict[int, Note]) -> None:
     """Find forbidden characters and over-long text; lengths are in UTF-16 units, as the platforms count."""
-    joined = column.joined()
-    # Looking at all values at once is many times cheaper than one by one, and nearly always enough.
-    if not joined.isprintable() and FORBIDDEN.search(joined):
+    if column.signs.translate(None, b'"&<>\\\t\n\r'):
         for place, text in enumerate(column.values):
             if text and FORBIDDEN.search(str(text)):
                 problems.setdefault(place, Note("invalid-character", "holds a control character", column.name))
     limit = spec.max_length
-    if limit is None or not joined:
-        return
-    longest = max(map(len, filter(None, column.values)))  # type: ignore[arg-type]
-    if longest <= limit and (2 * longest <= limit or utf16_units(joined) == len(joined)):
+    # No text has more UTF-16 units than bytes.
+    if limit is None or column.longest <= limit:
         return
     for place, text in enumerate(column.values):
         units = utf16_units(str(text)) if text else 0

@@ -4,14 +4,19 @@ Document: a root with one topic in it, the elements of a row in the order of the
 of the profile's fields. Answer: messages of type 0 (error), 1 (warning), 2 (success) and 3 (fatal).
 """
 
-import re
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from saasload.model import Call, Company, Note, Outcomes, Reply, Request, RowStatus
 from saasload.profile import Answers, EntitySpec, PlatformProfile, XmlSpec
 from saasload.wire.base import Refusal, address
+from saasload.wire.joined import Part, bodies, joined, where_all
 from saasload.wire.messages import MessageReader
 from saasload.wire.values import Column, Table
 
@@ -23,7 +28,6 @@ _FOOT = "</{topic}></{root}>"
 
 # An attribute's line ends and tabs, and a carriage return anywhere, are changed by every XML reader
 # unless they are written as references (XML 1.0 sections 2.11 and 3.3.3).
-_SPECIAL = re.compile('[&<>"\r\n\t]')
 _REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 
 
@@ -60,11 +64,10 @@ class XmlFormat:
     def encode(self, table: Table, company: Company) -> Sequence[bytes]:  # noqa: ARG002 the path names the company
         """Encode each row as one element; absent fields are absent elements, which the platform leaves untouched."""
         columns = {column.name: column for column in table.columns}
-        rendered = _render(self._template, columns)
-        tag = self._template.tag
-        if rendered is None:
-            return [f"<{tag}/>".encode()] * len(table.rows)
-        return [(text or f"<{tag}/>").encode() for text in rendered]
+        texts = _render(self._template, columns, len(table.rows)) or pa.nulls(len(table.rows), pa.string())
+        if isinstance(texts, list):
+            return bodies(joined(texts, len(table.rows)))
+        return bodies(pc.fill_null(texts, f"<{self._template.tag}/>"))
 
     def request(self, call: Call) -> Request:
         """Join the elements into one document."""
@@ -127,41 +130,62 @@ def _fixed(spec: XmlSpec, place: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(lambda found: _REFERENCES[found.group()], text)
+    for sign, reference in _REFERENCES.items():
+        text = text.replace(sign, reference)
+    return text
 
 
-def _texts(column: Column) -> list[str]:
-    """Write a column as XML text, "" where it is absent; only what needs it is escaped."""
+def _texts(column: Column) -> Any:
+    """Write a column as XML text, null where it is absent or empty; only what needs it is escaped."""
     if not column.texts:
-        return ["" if value is None else str(int(value)) for value in column.values]
-    texts: list[str] = [text or "" for text in column.values]  # type: ignore[misc]
-    joined = column.joined()
-    # A sign at a time: `in` looks through the whole column at the speed of memory, a pattern does not.
-    plain = joined.isprintable() and not ("&" in joined or "<" in joined or ">" in joined or '"' in joined)
-    return texts if plain else [_escaped(text) for text in texts]
+        numbers = pc.cast(column.array, pa.int8()) if pa.types.is_boolean(column.array.type) else column.array
+        return pc.cast(numbers, pa.string())
+    texts = column.array
+    if not column.shortest:
+        texts = pc.if_else(pc.equal(texts, ""), None, texts)
+    for sign, reference in _REFERENCES.items():
+        if sign.encode() in column.signs:
+            texts = pc.replace_substring(texts, sign, reference)
+    return texts
 
 
-def _render(element: _Element, columns: Mapping[str, Column]) -> list[str] | None:
-    """Write an element for every row, "" for rows that have nothing in it; None where no row has."""
+def _render(element: _Element, columns: Mapping[str, Column], rows: int) -> list[Part] | Any | None:
+    """Write an element for every row: the parts to join where every row has it, else an array, null where one has not.
+
+    None stands for an element that no row has anything for.
+    """
     heads = [
-        [f' {name}="{text}"' if text else "" for text in _texts(columns[source])]
+        _whole([f' {name}="', _texts(columns[source]), '"'])
         for name, source in element.attributes.items()
         if source in columns
     ]
-    inner = [_texts(columns[element.text])] if element.text is not None and element.text in columns else []
-    inner += [child for below in element.children.values() if (child := _render(below, columns)) is not None]
+    inner = []
+    if element.text is not None and element.text in columns:
+        inner.append(_whole([_texts(columns[element.text])]))
+    inner += [child for below in element.children.values() if (child := _render(below, columns, rows)) is not None]
     if not heads and not inner:
         return None
     start, end = f"<{element.tag}{element.fixed}", f"</{element.tag}>"
-    inside = inner[0] if len(inner) == 1 else ["".join(parts) for parts in zip(*inner, strict=True)]
-    if not heads:
-        return [f"{start}>{text}{end}" if text else "" for text in inside]
-    attributes = heads[0] if len(heads) == 1 else ["".join(parts) for parts in zip(*heads, strict=True)]
-    if not inner:
-        return [f"{start}{given}/>" if given else "" for given in attributes]
-    return [
-        f"{start}{given}>{text}{end}" if given or text else "" for given, text in zip(attributes, inside, strict=True)
-    ]
+    given = [*heads, *inner]
+    parts = [start, *_flat(heads), *([">", *_flat(inner), end] if inner else ["/>"])]
+    if any(isinstance(part, list) for part in given):
+        return parts
+    if len(given) == 1:
+        return where_all(parts)
+    return pc.if_else(reduce(pc.or_, map(pc.is_valid, given)), joined(parts, rows), None)
+
+
+def _whole(parts: list[Part]) -> list[Part] | Any:
+    """Take parts together that are there or not as a whole: the list itself where every row has them."""
+    return where_all(parts) if any(not isinstance(part, str) and part.null_count for part in parts) else parts
+
+
+def _flat(given: Iterable[list[Part] | Any]) -> Iterator[Part]:
+    for part in given:
+        if isinstance(part, list):
+            yield from part
+        else:
+            yield part
 
 
 def _row_of(names: list[tuple[str, str]], waiting: Mapping[str, deque[int]]) -> tuple[int, str] | None:

@@ -186,7 +186,7 @@ def test_xml_without_any_carried_column_is_empty_elements() -> None:
 def _only_hidden() -> Any:
     from saasload.wire.values import Column, Table  # noqa: PLC0415 - one test's own
 
-    return Table([1], [Column("Hidden", ["x"], absent=False, texts=True)], {})
+    return Table([1], [Column("Hidden", pa.array(["x"]), absent=False, texts=True)], {})
 
 
 @pytest.mark.parametrize("json_decimal", ["string", "number"])

@@ -260,5 +260,5 @@ def test_a_table_finds_columns_by_field() -> None:
     found = made.column("Field")
 
     assert found is not None
-    assert found.joined() == "a"
+    assert list(found.values) == ["a"]
     assert made.column("column") is None
