@@ -14,7 +14,7 @@ from saasload.wire.base import Refusal, address
 from saasload.wire.insert import read_created
 from saasload.wire.joined import bodies, joined
 from saasload.wire.json_rows import json_rows
-from saasload.wire.multipart import HttpPart, boundary_of, http_parts, split
+from saasload.wire.multipart import HttpPart, all_parts, boundary_of, usual_parts
 from saasload.wire.values import Table
 
 # A delimiter is looked for at the start of a line, and JSON text holds no line ends of its own:
@@ -88,7 +88,7 @@ class BatchFormat:
         """
         boundary = boundary_of(reply.headers.get("content-type", "").encode("utf-8", "replace"))
         try:
-            parts = [inner for part in split(reply.body, boundary) for inner in http_parts(part)]
+            parts = usual_parts(reply.body, boundary) or all_parts(reply.body, boundary)
         except RecursionError as error:
             message = "a multipart answer nested without end"
             raise DecodeError(message) from error
@@ -100,16 +100,16 @@ class BatchFormat:
         rows = call.rows
         keys = dict(zip(rows, call.fragments.keys, strict=True))
         named = [_row_number(part.content_id) for part in parts]
-        by_place = len(parts) == len(rows) and all(
-            number is None or number == row for number, row in zip(named, rows, strict=True)
+        by_place = named == rows or (
+            len(parts) == len(rows)
+            and all(number is None or number == row for number, row in zip(named, rows, strict=True))
         )
         answered: list[int] = []
         statuses: list[RowStatus] = []
         ids: list[str] = []
         notes: dict[int, Note] = {}
         waits: list[str] = []
-        for place, part in enumerate(parts):
-            row = rows[place] if by_place else named[place]
+        for row, part in zip(rows if by_place else named, parts, strict=True):
             if row is None or row not in keys:
                 continue
             status, identity, note = self._outcome(part, keys[row])
@@ -118,8 +118,8 @@ class BatchFormat:
             ids.append(identity)
             if note is not None:
                 notes[row] = note
-            if status is RowStatus.NOT_ATTEMPTED:
-                waits.append(part.header(b"retry-after"))
+                if status is RowStatus.NOT_ATTEMPTED:
+                    waits.append(part.header(b"retry-after"))
         return Outcomes(answered, statuses, ids, notes, _longest(waits))
 
     def _outcome(self, part: HttpPart, key: str) -> tuple[RowStatus, str, Note | None]:

@@ -62,35 +62,36 @@ def _split_usual(body: bytes, delimiter: bytes) -> list[bytes] | None:
     return parts if alike else None
 
 
-def _usual_part(part: bytes) -> HttpPart | None:
-    """Read a change set of one answer as most servers write it; None for any other."""
-    pieces = part.split(b"\r\n\r\n", 3)
-    if len(pieces) != 4:
-        return None
-    outer, inner, answer, rest = pieces
-    _, is_set, boundary = outer.rpartition(b"\r\nContent-Type: multipart/mixed; boundary=")
-    fence = b"--" + boundary
-    body, closed, tail = rest.partition(b"\r\n" + fence)
-    line, _, head = answer.partition(b"\r\n")
-    if (
-        not (is_set and closed and tail.startswith(b"--") and inner.startswith(fence + b"\r\n"))
-        or not line.startswith(b"HTTP/1.1 ")
-        or not line[9:12].isdigit()
-        or boundary.translate(None, _PLAIN)
-        or tail[2:].strip()
-    ):
-        return None
-    return HttpPart(int(line[9:12]), _content_id(inner) or _content_id(head), head, body.rstrip(b"\r\n"))
+# A change set of one answer, as most servers write it. JSON of theirs has no line ends, so no delimiter can be
+# inside of it.
+_USUAL = (
+    rb"--%b\r\n(?:[^\r\n]+\r\n)*?Content-Type: multipart/mixed; boundary=([A-Za-z0-9._-]+)\r\n\r\n"
+    rb"--\1\r\n((?:[^\r\n]+\r\n)*)\r\n"
+    rb"HTTP/1\.1 ([0-9]{3})(?: [^\r\n]*)?\r\n((?:[^\r\n]+\r\n)*)\r\n"
+    rb"([^\r\n]*)(?:\r\n)+--\1--\r\n(?:\r\n)?"
+)
 
 
-_PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+def usual_parts(body: bytes, boundary: bytes) -> list[HttpPart] | None:
+    """Read a whole answer that has a change set of its own for each row, in one go; None for any other."""
+    found = []
+    at = 0
+    for part in re.compile(_USUAL % re.escape(boundary)).finditer(body):
+        if part.start() != at:
+            return None
+        _, inner, status, head, entity = part.groups()
+        found.append(HttpPart(int(status), _content_id(inner) or _content_id(head), head.strip(), entity))
+        at = part.end()
+    return found if body[at:].rstrip() == b"--%b--" % boundary else None
+
+
+def all_parts(body: bytes, boundary: bytes) -> list[HttpPart]:
+    """Read an answer of any shape: all answers in it, those of change sets too, in their order."""
+    return [inner for part in split(body, boundary) for inner in http_parts(part)]
 
 
 def http_parts(part: bytes) -> list[HttpPart]:
     """Read one top-level part: the answer in it, or the answers of the change set in it."""
-    usual = _usual_part(part)
-    if usual is not None:
-        return [usual]
     head, _, content = _head_and_rest(part)
     if b"multipart/" in head.lower():
         return [inner for nested in split(content, boundary_of(head)) for inner in http_parts(nested)]
@@ -110,8 +111,10 @@ def _http_part(head: bytes, content: bytes) -> HttpPart:
     if status is None:
         message = f"a part of the answer that is not HTTP: {content[:40]!r}"
         raise DecodeError(message)
-    inner_head, _, body = _head_and_rest(content)
-    return HttpPart(int(status.group(1)), _content_id(head) or _content_id(inner_head), inner_head, body)
+    top, _, body = _head_and_rest(content)
+    inner_head = top.partition(b"\n")[2]
+    identity = _content_id(head) or _content_id(inner_head)
+    return HttpPart(int(status.group(1)), identity, inner_head.strip(), body.strip(b"\r\n"))
 
 
 def _content_id(head: bytes) -> str:

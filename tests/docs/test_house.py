@@ -52,7 +52,8 @@ DISTRIBUTIONS = {"opentelemetry": "opentelemetry-api"}
 THEIRS = {
     "HTTP's own words": {
         "client", "Client", "open_client", "client_cert", "client_key", "method", "status", "statuses", "http_status",
-        "message", "message_of", "HttpPart", "http_parts", "part", "parts", "part_path", "content_type",
+        "message", "message_of", "HttpPart", "http_parts", "part", "parts", "all_parts", "usual_parts", "part_path",
+        "content_type",
     },
     "the XML upload's answer is a list of Messages": {"Message", "MessageReader"},
     "a CSV record, which may be several lines and need not be a row": {"Record", "record", "records", "first_record"},

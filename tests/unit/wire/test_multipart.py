@@ -1,9 +1,11 @@
 """Taking multipart bodies apart."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from saasload.errors import DecodeError
-from saasload.wire.multipart import boundary_of, http_parts, split
+from saasload.wire.multipart import all_parts, boundary_of, http_parts, split, usual_parts
 
 
 @pytest.mark.parametrize(
@@ -87,3 +89,48 @@ def test_a_part_without_a_body_is_whole() -> None:
     for end in (b"", b"\r\n", b"\r\n\r\n"):
         (found,) = http_parts(b"Content-ID: 1\r\n\r\nHTTP/1.1 204 No Content\r\nContent-Length: 0" + end)
         assert (found.status, found.body, found.content_id) == (204, b"", "1")
+
+
+answers = st.lists(
+    st.tuples(
+        st.sampled_from([b"Content-ID: %d\r\n", b""]),
+        st.sampled_from([b"201 Created", b"204", b"400 Bad Request"]),
+        st.sampled_from([b'{"d":{}}', b"", b"--other--"]),
+        st.sampled_from([b"\r\n", b"\r\n\r\n"]),
+    ),
+    max_size=4,
+)
+
+
+def written(rows: list[tuple[bytes, bytes, bytes, bytes]]) -> bytes:
+    """Write an answer as most servers do."""
+    parts = [
+        b"--b\r\nContent-Type: multipart/mixed; boundary=c%d\r\n\r\n--c%d\r\nContent-Type: application/http\r\n"
+        b"%b\r\nHTTP/1.1 %b\r\nX: y\r\n\r\n%b%b--c%d--\r\n"
+        % (place, place, identity and identity % place, status, body, ends, place)
+        for place, (identity, status, body, ends) in enumerate(rows)
+    ]
+    return b"".join([*parts, b"--b--\r\n"])
+
+
+@given(answers)
+def test_a_usual_answer_is_read_in_one_go(rows: list[tuple[bytes, bytes, bytes, bytes]]) -> None:
+    """It is taken for one, and says what the patient way says."""
+    found = usual_parts(written(rows), b"b")
+
+    assert found == all_parts(written(rows), b"b")
+    assert [part.body for part in found] == [body for _, _, body, _ in rows]
+
+
+@given(
+    answers, st.integers(0, 600), st.integers(0, 30), st.sampled_from([b"", b"\r\n", b"--b", b"--b--", b"--c0--", b"x"])
+)
+def test_what_is_read_in_one_go_is_never_read_differently(
+    rows: list[tuple[bytes, bytes, bytes, bytes]], at: int, cut: int, put: bytes
+) -> None:
+    """Whatever is damaged in it: either it is no usual answer, or both ways agree."""
+    whole = written(rows)
+    body = whole[:at] + put + whole[at + cut :]
+    found = usual_parts(body, b"b")
+
+    assert found is None or found == all_parts(body, b"b")
