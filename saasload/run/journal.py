@@ -1,16 +1,19 @@
 """The durable record of sending and settled: one SQLite file in the run's folder.
 
-A call is written before its bytes leave and completed after its answer; one without the second half was on
-the wire when the process ended, and its rows are in doubt. One row a CALL, its rows' outcomes packed beside
-it: a row a ROW would be five times the work (docs/performance.md).
+A call is written before its bytes leave and again after its answer; one without the second half was on the wire
+when the process ended, and its rows are in doubt. One row a CALL, its rows' outcomes packed beside it: a row a
+ROW would be five times the work (docs/performance.md). Both halves are only ever added, so that a commit writes
+the ends of two tables and nothing else.
 """
 
+import functools
 import os
 import sqlite3
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +23,7 @@ import pyarrow as pa
 from saasload.errors import RunFolderError
 from saasload.model import Company, Note, Outcomes
 
-VERSION = 1
+VERSION = 2
 FILE = "journal.db"
 
 LOOK_UP = "look-up"
@@ -36,7 +39,7 @@ CHUNK = 10_000
 
 _SCHEMA = """
 create table facts (name text primary key, value text not null) without rowid;
-create table calls (
+create table sent (
     no integer primary key,
     company text not null,
     form text not null,
@@ -45,21 +48,24 @@ create table calls (
     attempt integer not null,
     count integer not null,
     row integer,
-    rows blob,
-    status integer,
-    ms real,
+    rows blob
+);
+create table settled (
+    no integer primary key references sent,
+    status integer not null,
+    ms real not null,
     note text,
-    outcome integer,
+    outcome integer not null,
     outcomes blob,
     ids blob,
     notes text
 );
+create view calls as select * from sent left join settled using (no);
 """
 
-_SENDING = """insert into calls (no, company, form, sent_ms, bytes, attempt, count, row, rows)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+_TOGETHER = 500
+"""Records that one statement adds: each statement gives the interpreter up and asks for it again."""
 _FACT = "insert or replace into facts values (?, ?)"
-_SETTLED = "update calls set status=?, ms=?, note=?, outcome=?, outcomes=?, ids=?, notes=? where no=?"
 
 _REPLAY = "select company, form, row, rows, outcome, outcomes, notes from calls where no > ? order by no"
 _SINGLE_ROWS = """select row, company, outcome, coalesce(ids, '') from calls
@@ -133,8 +139,8 @@ class Journal:
         try:
             self._connection.execute("begin immediate")
             try:
-                self._connection.executemany(_SENDING, sending)
-                self._connection.executemany(_SETTLED, settled)
+                self._add("sent", sending)
+                self._add("settled", settled)
                 if facts:
                     self._connection.executemany(_FACT, _fact_values(facts))
                 self._connection.execute("commit")
@@ -144,6 +150,12 @@ class Journal:
                 raise
         except sqlite3.Error as error:
             raise _failed(self._path, error) from error
+
+    def _add(self, table: str, records: Sequence[tuple[object, ...]]) -> None:
+        for start in range(0, len(records), _TOGETHER):
+            chunk = records[start : start + _TOGETHER]
+            statement = _addition(table, len(chunk[0]), len(chunk))
+            self._connection.execute(statement, list(chain.from_iterable(chunk)))
 
     def state(self, facts: Mapping[str, object]) -> None:
         """Keep facts about the run, by name, over what was kept before."""
@@ -277,7 +289,11 @@ def open_journal(folder: Path) -> Journal:
 def _checked(path: Path, connection: sqlite3.Connection) -> Journal:
     version = connection.execute("pragma user_version").fetchone()[0]
     if version != VERSION:
-        which = "a newer version of saasload; update saasload" if version > VERSION else "no finished start of a run"
+        which = "an older version of saasload; go on with that one"
+        if version > VERSION:
+            which = "a newer version of saasload; update saasload"
+        elif not version:
+            which = "no finished start of a run"
         raise RunFolderError(f"{path}: written by {which} (version {version}, this is {VERSION})")
     damage = connection.execute("pragma quick_check(1)").fetchone()[0]
     if damage != "ok":
@@ -315,6 +331,12 @@ def _failed(path: Path, error: Exception) -> RunFolderError:
     return RunFolderError(f"{path}: {str(error).splitlines()[0].lower()}")
 
 
+@functools.cache
+def _addition(table: str, columns: int, records: int) -> str:
+    one = f"({', '.join('?' * columns)})"
+    return f"insert into {table} values {', '.join([one] * records)}"  # noqa: S608 - our own words
+
+
 def _sending_values(record: Sending) -> tuple[object, ...]:
     count = len(record.rows)
     row, rows = (record.rows[0], None) if count == 1 else (None, _pack(array("q", record.rows).tobytes()))
@@ -328,10 +350,10 @@ def _fact_values(facts: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def _settled_values(record: Settled) -> tuple[object, ...]:
-    head = (record.status, record.ms, record.note or None)
+    head = (record.no, record.status, record.ms, record.note or None)
     outcomes = record.outcomes
     if outcomes is None or not len(outcomes):
-        return (*head, _NOTHING, None, None, None, record.no)
+        return (*head, _NOTHING, None, None, None)
     if len(outcomes) == 1:
         ids: object = outcomes.ids[0] or None
     else:
@@ -341,8 +363,8 @@ def _settled_values(record: Settled) -> tuple[object, ...]:
         notes = orjson.dumps({str(row): list(astuple(note)) for row, note in outcomes.notes.items()}).decode()
     first = outcomes.statuses[0]
     if outcomes.statuses.count(first) == len(outcomes):
-        return (*head, int(first), None, ids, notes, record.no)
-    return (*head, MIXED, bytes(outcomes.statuses), ids, notes, record.no)
+        return (*head, int(first), None, ids, notes)
+    return (*head, MIXED, bytes(outcomes.statuses), ids, notes)
 
 
 def unpack_notes(text: str) -> dict[int, Note]:

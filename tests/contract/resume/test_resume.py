@@ -212,7 +212,7 @@ def test_a_journal_that_cannot_be_used_is_said_and_nothing_is_started_over(
     calls = server.audit()["calls"]
 
     with closing(sqlite3.connect(journal)) as connection:
-        connection.execute("pragma user_version = 2")
+        connection.execute("pragma user_version = 99")
     newer = place.run(*RESUME)
     journal.write_bytes(whole[:50] + bytes(2000) + whole[2050:])
     damaged = place.run(*RESUME)

@@ -206,13 +206,17 @@ def test_the_first_reason_to_close_counts(journal: Journal) -> None:
 
 def test_what_no_process_of_ours_can_have_written_is_damage(journal: Journal, tmp_path: Path) -> None:
     """A row beyond the source, a status that is none, a note that cannot be read: one sentence with the file."""
-    for change in ("outcome = 9", "row = 99", "notes = '{'", "notes = '{\"1\": [1, 2, 3, 4, 5, 6]}'"):
+    for table, change, back in (
+        ("settled", "outcome = 9", "outcome = 4"),
+        ("sent", "row = 99", "row = 1"),
+        ("settled", "notes = '{'", ""),
+        ("settled", "notes = '{\"1\": [1, 2, 3, 4, 5, 6]}'", ""),
+    ):
         book = make_book(journal)
         if not journal.last_call():
             play(book, call_of([1]), all_rows([1], REJECTED, Note("refused")))
-        kept = journal._connection.execute("select outcome, row, notes from calls").fetchone()
-        journal._connection.execute(f"update calls set {change}")  # noqa: S608 our own words
+        journal._connection.execute(f"update {table} set {change}")  # noqa: S608 our own words
 
         with pytest.raises(RunFolderError, match=rf"{FILE}: damaged"):
             make_book(journal)
-        journal._connection.execute("update calls set outcome = ?, row = ?, notes = ?", kept)
+        journal._connection.execute(f"update {table} set {back or 'notes = null'}")  # noqa: S608

@@ -143,7 +143,9 @@ def test_a_half_created_journal_is_none(folder: Path) -> None:
         assert journal.facts() == {"x": 1}
 
 
-@pytest.mark.parametrize(("version", "words"), [(2, "newer version of saasload; update"), (0, "no finished start")])
+@pytest.mark.parametrize(
+    ("version", "words"), [(3, "newer version of saasload; update"), (1, "an older version"), (0, "no finished start")]
+)
 def test_another_version_is_refused(version: int, words: str, folder: Path) -> None:
     """A newer one asks for an update; 0 is a file that nobody finished."""
     create_journal(folder, {}).close()
