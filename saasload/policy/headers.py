@@ -167,7 +167,9 @@ def _asked(headers: Mapping[str, str], base_s: float) -> float | None:
 
 
 def _number(text: str | None) -> float | None:
-    text = (text or "").strip()
+    if text is None:
+        return None
+    text = text.strip()
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
@@ -212,6 +214,8 @@ def _within(at_s: float | None, base_s: float, period_s: float) -> float | None:
 
 def _ietf(headers: Mapping[str, str], spec: HeaderSpec, base_s: float) -> list[WindowFact]:
     """Read the IETF's fields in the shapes of all their drafts."""
+    if not ("ratelimit" in headers or "ratelimit-remaining" in headers or "ratelimit-reset" in headers):
+        return []
     policies = _policies(headers.get("ratelimit-policy", "") or headers.get("ratelimit-limit", ""))
     now = headers.get("ratelimit", "")[:2000]
     if not now:

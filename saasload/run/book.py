@@ -171,25 +171,26 @@ class Book:
 
     def _mark(self, company: Company, outcomes: Outcomes) -> None:
         statuses = self.statuses
-        tally: Counter[RowStatus] = Counter()
+        tally: dict[RowStatus, int] = {}
         for row, status in zip(outcomes.rows, outcomes.statuses, strict=True):
             before = statuses[row]
             if before:
                 self._unmark(row, RowStatus(before), status, tally)
-            if status != RowStatus.NOT_ATTEMPTED:
+            if status is not RowStatus.NOT_ATTEMPTED:
                 statuses[row] = status
-                tally[status] += 1
-        self.counts.update(tally)
-        if company in self.companies:
-            self.companies[company].outcomes.update(tally)
+                tally[status] = tally.get(status, 0) + 1
+        of_company = self.companies[company].outcomes if company in self.companies else Counter()
+        for status, count in tally.items():
+            self.counts[status] += count
+            of_company[status] += count
         if outcomes.notes:
             self.notes.update(outcomes.notes)
 
-    def _unmark(self, row: int, before: RowStatus, after: RowStatus, tally: Counter[RowStatus]) -> None:
+    def _unmark(self, row: int, before: RowStatus, after: RowStatus, tally: dict[RowStatus, int]) -> None:
         if before is not RowStatus.IN_DOUBT:
             message = f"row {row} is settled twice: {before.name}, then {after.name}"
             raise AssertionError(message)
-        tally[before] -= 1
+        tally[before] = tally.get(before, 0) - 1
         self.statuses[row] = 0
         self.notes.pop(row, None)
 

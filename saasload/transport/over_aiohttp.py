@@ -53,7 +53,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send one request and read its reply whole."""
         session = self._session or self._open()
-        address = str(request.url)
+        address = request.extensions.get("address") or str(request.url)
         route = self._routes.get(address) or self.prepare(address)
         timeout = self._timeout(request.extensions.get("timeout") or {})
         in_memory = isinstance(request.stream, httpx.SyncByteStream)
@@ -80,7 +80,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         headers = list(reply.raw_headers)
         if "Content-Encoding" in reply.headers:
             headers = [pair for pair in headers if pair[0].lower() not in _DECODED]
-        return httpx.Response(reply.status, headers=headers, content=content)
+        return _whole(reply.status, headers, content)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -181,6 +181,21 @@ class _Connector(aiohttp.TCPConnector):
                 return found
             found.close()
         return None
+
+
+class _Nothing(httpx.AsyncByteStream):
+    """What is left to read of a reply that was read whole."""
+
+
+def _whole(status: int, headers: list[tuple[bytes, bytes]], content: bytes) -> httpx.Response:
+    """Make a reply that was read already; by `content=` httpx would write headers for it and read it once more."""
+    response = httpx.Response(status, headers=headers, stream=_NOTHING)
+    response._content = content  # noqa: SLF001 - where `read` would put it
+    response.is_closed = response.is_stream_consumed = True
+    return response
+
+
+_NOTHING = _Nothing()
 
 
 def _translated(error: Exception) -> httpx.TransportError:

@@ -1,5 +1,6 @@
 """Send calls to one target and tell their failures apart."""
 
+import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Self, cast
@@ -30,9 +31,10 @@ class Sender:
         self._place = url.netloc.decode("ascii")
         self._client = client
         self._headers = _raw({"Host": self._place} | _COMMON) | _raw(headers)
-        self._extensions = {"timeout": client.timeout.as_dict()}
+        self._timeout = client.timeout.as_dict()
         self._max_reply_bytes = (network or Network()).max_reply_bytes
-        self._urls: dict[str, httpx.URL] = {}
+        self._places: dict[str, tuple[httpx.URL, Mapping[str, object]]] = {}
+        self._merged: tuple[Mapping[str, str], dict[str, tuple[bytes, bytes]]] = ({}, {})
 
     async def send(self, request: Request) -> Reply:
         """Send one request and read its reply whole; the deadline is the caller's, by a cancel scope around this.
@@ -57,23 +59,30 @@ class Sender:
 
     def _built(self, request: Request) -> httpx.Request:
         # by hand: build_request and `content=` would cost more than the rest of this class together
-        url = self._urls.get(request.path) or self._remember(request.path)
-        headers = self._headers | _raw(request.headers)
+        url, extensions = self._places.get(request.path) or self._remember(request.path)
+        headers = self._with(request.headers)
         if request.body or request.method in _WITH_BODY:
-            headers["content-length"] = (b"Content-Length", b"%d" % len(request.body))
-        return httpx.Request(
-            request.method,
-            url,
-            headers=list(headers.values()),
-            stream=_Body(request.body),
-            extensions=self._extensions,
+            headers = headers | {"content-length": (b"Content-Length", b"%d" % len(request.body))}
+        built = httpx.Request(
+            request.method, url, headers=list(headers.values()), stream=_Body(request.body), extensions=extensions
         )
+        built._content = request.body  # noqa: SLF001 - where `read` would put it, after reading
+        return built
 
-    def _remember(self, path: str) -> httpx.URL:
-        if len(self._urls) >= _REMEMBERED:
-            self._urls.clear()
-        url = self._urls[path] = httpx.URL(self._base + path)
-        return url
+    def _with(self, headers: Mapping[str, str]) -> dict[str, tuple[bytes, bytes]]:
+        """Put a request's headers over ours; a wire format gives all its requests the same ones."""
+        last, merged = self._merged
+        if last is not headers:
+            merged = self._headers | _raw(headers)
+            self._merged = headers, merged
+        return merged
+
+    def _remember(self, path: str) -> tuple[httpx.URL, Mapping[str, object]]:
+        if len(self._places) >= _REMEMBERED:
+            self._places.clear()
+        url = httpx.URL(self._base + path)
+        place = self._places[path] = url, {"timeout": self._timeout, "address": str(url)}
+        return place
 
     async def _read(self, response: httpx.Response) -> bytes:
         parts, size = [], 0
@@ -119,9 +128,14 @@ def _raw(headers: Mapping[str, str]) -> dict[str, tuple[bytes, bytes]]:
     return {name.lower(): (name.encode("ascii"), value.encode()) for name, value in headers.items()}
 
 
+@functools.lru_cache(maxsize=256)
+def _lower(name: bytes) -> str:
+    return name.decode("latin-1").lower()
+
+
 def _in_lower_case(headers: httpx.Headers) -> dict[str, str]:
     joined: dict[str, str] = {}
     for raw_name, raw_value in headers.raw:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        name, value = _lower(raw_name), raw_value.decode("latin-1")
         joined[name] = f"{joined[name]}, {value}" if name in joined else value
     return joined
