@@ -1,6 +1,7 @@
 """Group commit: many records, one durable write, then their calls leave."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
@@ -16,95 +17,112 @@ Write = Callable[[Sequence[Record]], None]
 
 
 class _Batch(Generic[Record]):
-    """Records that become durable together."""
+    """Records that become durable together; `wanted` tells that somebody waits for it."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.done = False
+        self.wanted = False
+        self.ended = anyio.Event()
         self.error: RunFolderError | None = None
+        self.fault: BaseException | None = None
 
 
 class GroupCommit(Generic[Record]):
     """Collects records while a write is under way, and writes them together when it ends.
 
-    There is no waiting window and no task of its own: whoever waits first writes for all who wait by then.
-    With `threads` the write runs in a thread of its own (asyncio only), so that a slow disk stops nobody else; on
+    There is no waiting window and no task of its own: a write begins with the first who waits, and the next where
+    it ends. With `threads` it runs in a thread of its own (asyncio only), so that a slow disk stops nobody else; on
     a virtual clock, which takes a thread for asleep, it runs in place.
     """
 
     def __init__(self, write: Write[Record], *, threads: bool) -> None:
         """Write through a function that makes records durable or raises RunFolderError."""
         self._write = write
-        self._writer = _Writer(write) if threads else None
-        self._open: _Batch[Record] = _Batch()
-        self._busy = False
-        self._ended = anyio.Event()
+        self._writer = _Writer(write, self._end) if threads else None
+        self._open: _Batch[Record] | None = None
+        self._busy: _Batch[Record] | None = None
 
     def add(self, record: Record) -> None:
         """Take a record; it becomes durable with the next one that is waited for."""
+        if self._open is None:
+            self._open = _Batch()
         self._open.records.append(record)
 
     async def durable(self) -> None:
         """Wait until all records taken so far are durable. Raises RunFolderError where they cannot be made so."""
-        batch = self._open
-        if not batch.records and not self._busy:
+        batch = self._open or self._busy
+        if batch is None:
             return
-        while not batch.done:
-            if self._busy:
-                await self._ended.wait()
-            else:
-                await self._commit()
+        if not batch.wanted:
+            batch.wanted = True
+            if self._busy is None:
+                try:
+                    # Whoever is ready to run now may have a record for this write.
+                    await anyio.lowlevel.checkpoint()
+                finally:
+                    self._begin()
+        await batch.ended.wait()
+        if batch.fault is not None:
+            fault, batch.fault = batch.fault, None
+            raise fault
         if batch.error is not None:
             raise RunFolderError(str(batch.error)) from batch.error
 
     def close(self) -> None:
         """Write what is left, in place, and end the thread. Raises RunFolderError where that fails."""
         if self._writer is not None:
+            busy = self._busy
             self._writer.close()
-        batch, self._open = self._open, _Batch()
-        if batch.records:
-            self._write(batch.records)
+            if busy is not None and busy.error is not None:
+                raise busy.error
+        left, self._open = self._open, None
+        if left is not None:
+            self._write(left.records)
 
-    async def _commit(self) -> None:
-        self._busy = True
-        try:
-            # Whoever is ready to run now may have a record for this write.
-            await anyio.lowlevel.checkpoint()
-            batch, self._open = self._open, _Batch()
-            try:
-                if self._writer is not None:
-                    with anyio.CancelScope(shield=True):
-                        await self._writer.write(batch.records)
-                else:
-                    self._write(batch.records)
-            except RunFolderError as error:
-                batch.error = error
-            except BaseException as error:
-                batch.error = RunFolderError(f"the journal cannot be written: {error}")
-                raise
-            finally:
-                batch.done = True
-        finally:
-            self._busy = False
-            ended, self._ended = self._ended, anyio.Event()
-            ended.set()
+    def _begin(self) -> None:
+        if self._busy is not None or self._open is None:
+            return
+        batch, self._open = self._open, None
+        self._busy = batch
+        if self._writer is not None:
+            self._writer.start(batch)
+        else:
+            _write_through(self._write, batch)
+            self._end(batch)
+
+    def _end(self, batch: _Batch[Record]) -> None:
+        self._busy = None
+        batch.ended.set()
+        if self._open is not None and self._open.wanted:
+            self._begin()
+
+
+def _write_through(write: Write[Record], batch: _Batch[Record]) -> None:
+    """Write a batch, and keep what went wrong for those who wait: a fault of ours for one of them."""
+    try:
+        write(batch.records)
+    except RunFolderError as error:
+        batch.error = error
+    except BaseException as error:  # noqa: BLE001 whoever waits is told
+        batch.fault = error
+        batch.error = RunFolderError(f"the journal cannot be written: {error}")
 
 
 class _Writer(Generic[Record]):
     """One thread for all writes: handing work to a pool costs more than the write itself."""
 
-    def __init__(self, write: Write[Record]) -> None:
+    def __init__(self, write: Write[Record], ended: Callable[[_Batch[Record]], None]) -> None:
         self._write = write
-        self._queue: SimpleQueue[tuple[Sequence[Record], asyncio.Future[None]] | None] = SimpleQueue()
+        self._ended = ended
+        self._queue: SimpleQueue[_Batch[Record] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    async def write(self, records: Sequence[Record]) -> None:
+    def start(self, batch: _Batch[Record]) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="saasload-journal", daemon=True)
+            loop = asyncio.get_running_loop()
+            self._thread = threading.Thread(target=self._run, args=(loop,), name="saasload-journal", daemon=True)
             self._thread.start()
-        future = asyncio.get_running_loop().create_future()
-        self._queue.put((records, future))
-        await future
+        self._queue.put(batch)
 
     def close(self) -> None:
         if self._thread is not None:
@@ -112,22 +130,8 @@ class _Writer(Generic[Record]):
             self._thread.join()
             self._thread = None
 
-    def _run(self) -> None:
-        while (work := self._queue.get()) is not None:
-            records, future = work
-            try:
-                self._write(records)
-            except BaseException as error:  # noqa: BLE001 whoever waits is told
-                future.get_loop().call_soon_threadsafe(_fail, future, error)
-            else:
-                future.get_loop().call_soon_threadsafe(_finish, future)
-
-
-def _finish(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-def _fail(future: "asyncio.Future[None]", error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        while (batch := self._queue.get()) is not None:
+            _write_through(self._write, batch)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(self._ended, batch)

@@ -83,7 +83,7 @@ _UNREADABLE = (sqlite3.Error, ValueError)
 _codec = pa.Codec("lz4_raw")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sending:
     """A call that is about to leave; `form` is its mode, or `look-up`."""
 
@@ -96,7 +96,7 @@ class Sending:
     rows: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settled:
     """What came of it: outcomes of all its rows in order, or None where nothing was executed."""
 

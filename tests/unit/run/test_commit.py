@@ -237,6 +237,27 @@ def test_closing_writes_what_nobody_waited_for() -> None:
     assert "saasload-journal" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_closing_says_that_the_write_under_way_failed() -> None:
+    """Also where whoever waited for it has been cancelled."""
+    gate = threading.Event()
+    disk = Disk(fail_at=1, gate=gate)
+    commit = GroupCommit[int](disk.write, threads=True)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            commit.add(1)
+            tasks.start_soon(commit.durable)
+            while not disk.writes:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        gate.set()
+
+    run("asyncio", main)
+
+    with pytest.raises(RunFolderError, match="disk full"):
+        commit.close()
+
+
 def test_waiting_for_nothing_writes_nothing() -> None:
     """With no record there is no write."""
     disk = Disk()
