@@ -25,6 +25,7 @@ class _Batch(Generic[Record]):
         self.ended = anyio.Event()
         self.error: RunFolderError | None = None
         self.fault: BaseException | None = None
+        self.told = False
 
 
 class GroupCommit(Generic[Record]):
@@ -41,6 +42,7 @@ class GroupCommit(Generic[Record]):
         self._writer = _Writer(write, self._end) if threads else None
         self._open: _Batch[Record] | None = None
         self._busy: _Batch[Record] | None = None
+        self._failed: _Batch[Record] | None = None
 
     def add(self, record: Record) -> None:
         """Take a record; it becomes durable with the next one that is waited for."""
@@ -66,15 +68,20 @@ class GroupCommit(Generic[Record]):
             fault, batch.fault = batch.fault, None
             raise fault
         if batch.error is not None:
+            batch.told = True
             raise RunFolderError(str(batch.error)) from batch.error
 
     def close(self) -> None:
-        """Write what is left, in place, and end the thread. Raises RunFolderError where that fails."""
+        """Write what is left, in place, and end the thread.
+
+        Raises RunFolderError where that fails, or where a write failed that nobody waited for to its end.
+        """
         if self._writer is not None:
-            busy = self._busy
             self._writer.close()
-            if busy is not None and busy.error is not None:
-                raise busy.error
+        for batch in (self._busy, self._failed):
+            if batch is not None and batch.error is not None and not batch.told:
+                batch.told = True
+                raise batch.error
         left, self._open = self._open, None
         if left is not None:
             self._write(left.records)
@@ -93,6 +100,8 @@ class GroupCommit(Generic[Record]):
     def _end(self, batch: _Batch[Record]) -> None:
         self._busy = None
         batch.ended.set()
+        if batch.error is not None:
+            self._failed = batch
         if self._open is not None and self._open.wanted:
             self._begin()
 

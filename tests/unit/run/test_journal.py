@@ -277,3 +277,13 @@ def test_nothing_but_this_run_is_in_a_new_journal(folder: Path) -> None:
     with closing(create_journal(folder, {})) as journal:
         assert isinstance(journal, Journal)
         assert (list(journal.replay()), journal.last_call(), list(journal.single_rows())) == ([], 0, [])
+
+
+def test_a_number_that_only_a_second_half_has_is_taken(folder: Path) -> None:
+    """A full disk may keep that a call was not sent, and not that it was to be."""
+    journal = create_journal(folder, {})
+    journal.write([settled(7, None)])
+
+    assert journal.last_call() == 7
+    assert list(journal.replay()) == []
+    journal.close()
