@@ -1,5 +1,7 @@
 """The checks, one command: `nox` runs all of them, `nox -s unit` the quick ones.
 
+`tests` is `unit`, `sim`, `contract` and `docs` in one go: one start-up, and no core idle at the end of each.
+
 They run in the environment nox itself is in: `pip install -e '.[dev]'` is all the setup there is.
 """
 
@@ -10,14 +12,18 @@ import nox
 
 nox.options.default_venv_backend = "none"
 nox.options.error_on_missing_interpreters = True
+nox.options.sessions = ["lint", "imports", "types", "tests"]
+
+PARALLEL = ("-n", "auto", "--dist", "loadgroup")
+"""Tests share nothing, so they run on all cores; a group shares what is dear to make, and starts first."""
+
+LONGEST_FIRST = ("tests/docs", "tests/contract", "tests/sim", "tests/unit", "tests/golden")
+README = {"SAASLOAD_README": "1"}
+"""The README's first command too, in a fresh environment."""
 
 
-PARALLEL = ("-n", "auto", "--dist", "worksteal")
-"""Tests share nothing, so they run on all cores."""
-
-
-def _python(session: nox.Session, *arguments: str) -> None:
-    session.run(sys.executable, "-m", *arguments, external=True)
+def _python(session: nox.Session, *arguments: str, env: dict[str, str] | None = None) -> None:
+    session.run(sys.executable, "-m", *arguments, env=env, external=True)
 
 
 @nox.session
@@ -37,6 +43,12 @@ def types(session: nox.Session) -> None:
 def imports(session: nox.Session) -> None:
     """The house's floors: imports go down only."""
     session.run(str(Path(sys.executable).with_name("lint-imports")), external=True)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests."""
+    _python(session, "pytest", *LONGEST_FIRST, *PARALLEL, *session.posargs, env=README)
 
 
 @nox.session
@@ -60,5 +72,4 @@ def contract(session: nox.Session) -> None:
 @nox.session
 def docs(session: nox.Session) -> None:
     """What documents claim, and the examples in docstrings."""
-    arguments = ("-m", "pytest", "tests/docs", *PARALLEL, *session.posargs)
-    session.run(sys.executable, *arguments, env={"SAASLOAD_README": "1"}, external=True)
+    _python(session, "pytest", "tests/docs", *PARALLEL, *session.posargs, env=README)

@@ -1,11 +1,13 @@
-"""Runs in processes of their own, that are killed and resumed; a mock server that is not."""
+"""Commands as a user runs them, in this process or in one that is killed and resumed; mock servers to load into."""
 
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from saasload.cli import main
 from saasload.sample import write_sample
 
 
@@ -39,7 +42,7 @@ class Ran:
 
 @dataclass
 class Place:
-    """A folder to run commands in, with a source of 120 customers over 3 companies."""
+    """A folder to run commands in."""
 
     folder: Path
     running: list["subprocess.Popen[str]"] = field(default_factory=list)
@@ -66,9 +69,18 @@ class Place:
         assert "Traceback" not in err, err
         return Ran(process.returncode, out, err)
 
-    def run(self, *arguments: str, limit: Callable[[], None] | None = None) -> Ran:
-        """Run a command to its end."""
-        return self.end(self.start(*arguments, limit=limit))
+    def run_process(self, *arguments: str, limit: Callable[[], None] | None = None, **environment: str) -> Ran:
+        """Run a command to its end, in a process of its own: where that is what is tested."""
+        return self.end(self.start(*arguments, limit=limit, **environment))
+
+    def run(self, *arguments: str, **environment: str) -> Ran:
+        """Run a command to its end in this process, which needs no second for an interpreter and its imports."""
+        out, err = (TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch, chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
+            for name, value in {"COLUMNS": "200", **environment}.items():
+                patch.setenv(name, value)
+            code = main(arguments)
+        return Ran(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
     def kill(self, process: "subprocess.Popen[str]") -> None:
         """End a command as a power failure would."""
@@ -87,16 +99,26 @@ class Place:
         return sorted((str(keys[row - 1][0]), keys[row - 1][1].strip()) for row in self.rows("accepted", run))
 
 
-@dataclass(frozen=True, slots=True)
 class Server:
     """A mock server in a process of its own."""
 
-    url: str
-    process: "subprocess.Popen[bytes]"
+    def __init__(self, *options: str) -> None:
+        """Start it on a port of its own choosing."""
+        command = [sys.executable, "-m", "mock_server", "--port", "0", "--announce", "--die-with-stdin", *options]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        assert self.process.stdout is not None
+        self.url = str(orjson.loads(self.process.stdout.readline())["url"])
+        self.client = httpx.Client(base_url=self.url, trust_env=False, timeout=30)
+
+    def reset(self) -> None:
+        """Empty its books."""
+        self.client.post("/_mock/reset").raise_for_status()
 
     def audit(self) -> Mapping[str, Any]:
         """Ask its ledger what was booked."""
-        found: Mapping[str, Any] = httpx.get(f"{self.url}/_mock/audit", params={"key": "Code"}, timeout=30).json()
+        found: Mapping[str, Any] = self.client.get("/_mock/audit", params={"key": "Code"}).json()
         return found
 
     def booked(self) -> tuple[int, int]:
@@ -105,9 +127,20 @@ class Server:
         return sum(company["rows"] for company in companies), sum(company["twice"] for company in companies)
 
     def wait_for(self, rows: int) -> None:
-        """Look until so many rows are booked."""
+        """Look until so many rows are booked, and leave the processor to the two at work in between."""
         while self.booked()[0] < rows:
-            pass
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.005)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.communicate()
+
+    def close(self) -> None:
+        """End it, and what is open to it."""
+        self.client.close()
+        self.kill()
 
 
 def to(server: Server, mode: str = "insert", *, per_call: int = 5) -> tuple[str, ...]:
@@ -131,15 +164,41 @@ xml = { call_s = 2.0 }
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """Give a folder with a source; what still runs there at the end is stopped."""
-    write_sample(tmp_path / "rows.parquet", rows=120, companies=3)
+def bare_place(tmp_path: Path) -> Iterator[Place]:
+    """Give an empty folder to run commands in; what still runs there at the end is stopped."""
     made = Place(tmp_path)
     yield made
     for process in made.running:
         if process.poll() is None:
             process.kill()
             process.communicate()
+
+
+@pytest.fixture
+def place(bare_place: Place) -> Place:
+    """Give a folder with a source of 120 customers over 3 companies."""
+    write_sample(bare_place.folder / "rows.parquet", rows=120, companies=3)
+    return bare_place
+
+
+@pytest.fixture
+def workplace(bare_place: Place) -> Path:
+    """Give the folder that `saasload` runs in."""
+    return bare_place.folder
+
+
+@pytest.fixture
+def saasload(bare_place: Place) -> Callable[..., Ran]:
+    """Give a function that runs `saasload` with arguments in the workplace."""
+    return bare_place.run
+
+
+@pytest.fixture
+def customers(workplace: Path) -> Path:
+    """Give a sample of 300 customers over 3 companies."""
+    path = workplace / "customers.parquet"
+    write_sample(path, rows=300, companies=3)
+    return path
 
 
 class Servers:
@@ -151,31 +210,26 @@ class Servers:
         self._made: dict[tuple[str, float], list[Server]] = {}
 
     def give(self, scenario: str, time_scale: float, taken: list[Server]) -> Server:
-        """Give one that plays a scenario and is not taken yet."""
+        """Give one that plays a scenario, by name or as TOML, and is not taken yet."""
         made = self._made.setdefault((scenario, time_scale), [])
         for server in made:
             if server not in taken and server.process.poll() is None:
-                httpx.post(f"{server.url}/_mock/reset").raise_for_status()
+                server.reset()
                 return server
-        made.append(self._start(scenario, time_scale))
+        made.append(Server("--scenario", self._named(scenario), "--time-scale", str(time_scale)))
         return made[-1]
 
-    def _start(self, scenario: str, time_scale: float) -> Server:
+    def _named(self, scenario: str) -> str:
+        if "\n" not in scenario:
+            return scenario
         path = self._folder / f"scenario-{sum(map(len, self._made.values()))}.toml"
         path.write_text(scenario)
-        command = [sys.executable, "-m", "mock_server", "--port", "0", "--announce", "--die-with-stdin",
-                   "--scenario", str(path), "--time-scale", str(time_scale)]  # fmt: skip
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        assert process.stdout is not None
-        return Server(orjson.loads(process.stdout.readline())["url"], process)
+        return str(path)
 
     def close(self) -> None:
         """End them all."""
         for server in (server for made in self._made.values() for server in made):
-            server.process.kill()
-            server.process.communicate()
+            server.close()
 
 
 @pytest.fixture(scope="session")

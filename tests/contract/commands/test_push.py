@@ -8,7 +8,8 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-FAST = ("--scenario", "fast")
+from .conftest import Place
+
 UNLIMITED = ("--profile", "mock-unlimited")
 
 REPORT_KEYS = {
@@ -18,9 +19,9 @@ REPORT_KEYS = {
 }  # fmt: skip
 
 
-def test_without_a_target_a_mock_server_is_started_and_said_so(saasload: Callable[..., Any], customers: Path) -> None:
+def test_without_a_target_a_mock_server_is_started_and_said_so(bare_place: Place, customers: Path) -> None:
     """The first thing a newcomer runs works by itself, and says where the rows went and how fast time runs there."""
-    ran = saasload("push", customers.name, "--partitions", "3", "--json")
+    ran = bare_place.run_process("push", customers.name, "--partitions", "3", "--json")
 
     assert ran.code == 0
     assert "embedded mock server at http://127.0.0.1:" in ran.err
@@ -33,7 +34,7 @@ def test_each_mode_books_every_row_once(
     mode: str, calls: int, saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path
 ) -> None:
     """The ledger holds each row once, and the report and the files say the same."""
-    server = serve(*FAST)
+    server = serve("fast", time_scale=1.0)
 
     ran = saasload("push", customers.name, "--to", server.url, *UNLIMITED, "--mode", mode, "--json")
 
@@ -55,7 +56,7 @@ def test_the_same_file_again_by_xml_changes_nothing(
     saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path
 ) -> None:
     """XML creates or updates by code: a second load finds every row unchanged."""
-    server = serve(*FAST)
+    server = serve("fast", time_scale=1.0)
     arguments = ("push", customers.name, "--to", server.url, *UNLIMITED, "--mode", "xml", "--json")
 
     first, second = saasload(*arguments), saasload(*arguments)
@@ -70,7 +71,7 @@ def test_a_duplicate_is_rejected_alone(
 ) -> None:
     """The target refuses the second row with a code by HTTP 500 and a text; its neighbours are booked."""
     (workplace / "rows.csv").write_text("company,Code,Name\n1001,01,A\n1001,01,B\n1001,02,C\n")
-    server = serve(*FAST)
+    server = serve("fast", time_scale=1.0)
 
     ran = saasload("push", "rows.csv", "--to", server.url, *UNLIMITED, "--mode", mode, "--json")
 
@@ -87,7 +88,7 @@ def test_each_row_goes_to_its_own_company_and_no_other(
     (workplace / "rows.csv").write_text(
         "Company,Code,Name\n1001,1,A\n1002,2,B\n,3,C\n9999,4,D\n1003,5,E\n1002,6,F\n", encoding="utf-8"
     )
-    server = serve(*FAST)
+    server = serve("fast", time_scale=1.0)
 
     ran = saasload("push", "rows.csv", "--to", server.url, *UNLIMITED, "--companies", "1001,1002", "--json")
 
@@ -102,7 +103,7 @@ def test_rows_without_a_company_column_are_dealt_evenly(
     """Ten rows over the first four companies: three, three, two, two."""
     lines = "".join(f"{number:03},Customer {number}\n" for number in range(1, 11))
     (workplace / "rows.csv").write_text("Code,Name\n" + lines)
-    server = serve(*FAST)
+    server = serve("fast", time_scale=1.0)
 
     saasload("push", "rows.csv", "--to", server.url, *UNLIMITED, "--partitions", "4")
 
@@ -116,8 +117,9 @@ def test_text_arrives_as_it_was(saasload: Callable[..., Any], serve: Callable[..
     rows = "".join(f'1001,00{place},"{name.replace(chr(34), chr(34) * 2)}"\n' for place, name in enumerate(names))
     (workplace / "rows.csv").write_text("company,Code,Name\n" + rows, encoding="utf-8")
 
+    server = serve("fast", time_scale=1.0)
     for mode in ("insert", "batch", "xml"):
-        server = serve(*FAST)
+        server.reset()
         ran = saasload("push", "rows.csv", "--to", server.url, *UNLIMITED, "--mode", mode, "-q")
         assert ran.code == 0, ran.err
         stored = _stored_names(server.url)
@@ -136,7 +138,7 @@ def test_many_in_flight_over_few_companies_end(
     saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path
 ) -> None:
     """A hundred places for three companies: the idle ones neither hang nor spin."""
-    server = serve(*FAST)
+    server = serve("fast", time_scale=1.0)
 
     ran = saasload(
         "push", customers.name, "--to", server.url, *UNLIMITED, "--mode", "insert", "--parallel", "100", "--json"
@@ -145,8 +147,10 @@ def test_many_in_flight_over_few_companies_end(
     assert (ran.code, ran.report["accepted"]) == (0, 300)
 
 
-def test_quiet_says_nothing(saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path) -> None:
+def test_quiet_says_nothing(bare_place: Place, serve: Callable[..., Any], customers: Path) -> None:
     """With --quiet a load that goes well leaves both streams empty."""
-    ran = saasload("push", customers.name, "--to", serve(*FAST).url, *UNLIMITED, "--quiet")
+    ran = bare_place.run_process(
+        "push", customers.name, "--to", serve("fast", time_scale=1.0).url, *UNLIMITED, "--quiet"
+    )
 
     assert (ran.code, ran.out, ran.err) == (0, "", "")

@@ -120,7 +120,7 @@ def test_a_file_that_may_not_grow_is_a_full_disk(place: Place, serve: Callable[.
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
 
-    ran = place.run(*PUSH, *to(server), limit=limited)
+    ran = place.run_process(*PUSH, *to(server), limit=limited)
 
     assert ran.code == 3, ran.err
     assert 0 < server.booked()[0] < 120

@@ -1,1 +1,0 @@
-"""Runs that are killed and go on."""
