@@ -5,6 +5,7 @@
 They run in the environment nox itself is in: `pip install -e '.[dev]'` is all the setup there is.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,8 +15,11 @@ nox.options.default_venv_backend = "none"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["lint", "imports", "types", "tests"]
 
-PARALLEL = ("-n", "auto", "--dist", "loadgroup")
-"""Tests share nothing, so they run on all cores; a group shares what is dear to make, and starts first."""
+PARALLEL = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadgroup")
+"""Tests share nothing, so they run on all cores, and one more waits for time-outs and processes meanwhile.
+
+A group shares what is dear to make, and starts first.
+"""
 
 LONGEST_FIRST = ("tests/docs", "tests/contract", "tests/sim", "tests/unit", "tests/golden")
 README = {"SAASLOAD_README": "1"}

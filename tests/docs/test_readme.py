@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from saasload.cli import main
 from saasload.run.report import ExitCode
 from saasload.sample import write_sample
 
@@ -21,7 +22,6 @@ from .reading import ROOT, blocks, code_in, read, saasload_lines, table, tracked
 README = read("README.md")
 FIRST, SECOND = (block.strip() for block in blocks(README, "console")[:2])
 FRESH = "SAASLOAD_README"
-COLUMNS = {**os.environ, "COLUMNS": "200"}
 
 
 def test_the_first_two_blocks_are_one_plain_line_each() -> None:
@@ -108,8 +108,9 @@ LOCAL = [
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Path:
-    """Give a folder with the sample file that the README's commands load, made small."""
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a folder with the sample file that the README's commands load, made small."""
+    monkeypatch.chdir(tmp_path)
     write_sample(tmp_path / "customers.parquet", rows=200, companies=100)
     return tmp_path
 
@@ -117,13 +118,9 @@ def workplace(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("line", sorted({*LOCAL}))
 def test_commands_without_a_target_run(line: str, workplace: Path) -> None:
     """Each load in the README that needs no account comes out, on a small file."""
-    command = [sys.executable, "-m", "saasload", *shlex.split(line)]
+    code = main(shlex.split(line))
 
-    ran = subprocess.run(
-        command, cwd=workplace, env=COLUMNS, capture_output=True, text=True, timeout=100, check=False
-    )  # fmt: skip
-
-    assert ran.returncode == 0, ran.stderr
+    assert code == 0
     (folder,) = (workplace / ".saasload/runs").iterdir()
     assert orjson.loads((folder / "report.json").read_bytes())["accepted"] == 200
 
@@ -154,14 +151,13 @@ def test_the_settings_block_is_understood(tmp_path: Path) -> None:
     assert find_target(settings, settings.default_target) is not None
 
 
-def test_the_table_of_files_is_what_a_run_leaves(workplace: Path) -> None:
+def test_the_table_of_files_is_what_a_run_leaves(workplace: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A run with accepted and rejected rows leaves these files in its folder, and no others."""
     (workplace / "rows.csv").write_text("company,Code,Name\n1001,1,A\n1001,2,\n")
-    command = [sys.executable, "-m", "saasload", "push", "rows.csv", "--quiet"]
 
-    ran = subprocess.run(command, cwd=workplace, capture_output=True, text=True, timeout=100, check=False)
+    code = main(["push", "rows.csv", "--quiet"])
 
-    assert (ran.returncode, ran.stderr) == (1, "")
+    assert (code, capfd.readouterr().err) == (1, "")
     (folder,) = (workplace / ".saasload/runs").iterdir()
     listed = {name for row in table(README, "file") for name in code_in(row[0])}
     assert {path.name for path in folder.iterdir()} == listed
@@ -170,16 +166,16 @@ def test_the_table_of_files_is_what_a_run_leaves(workplace: Path) -> None:
 def test_rejected_rows_can_be_corrected_and_pushed_again(workplace: Path) -> None:
     """What the table of files promises: the columns that tell why are not taken for fields."""
     (workplace / "rows.csv").write_text("company,Code,Name\n1001,1,A\n1001,1,B\n")
-    push = [sys.executable, "-m", "saasload", "push", "--mode", "insert", "--quiet"]
-    subprocess.run([*push, "rows.csv", "--run", "first"], cwd=workplace, timeout=100, check=False)
+    push = ["push", "--mode", "insert", "--quiet"]
+    main([*push, "rows.csv", "--run", "first"])
     rejected = pq.read_table(workplace / ".saasload/runs/first/rejected.parquet")
     corrected = rejected.set_column(rejected.schema.get_field_index("Code"), "Code", pa.array(["2"]))
     pq.write_table(corrected, workplace / "corrected.parquet")
 
-    again = subprocess.run([*push, "corrected.parquet", "--run", "again"], cwd=workplace, timeout=100, check=False)
+    again = main([*push, "corrected.parquet", "--run", "again"])
 
     report = orjson.loads((workplace / ".saasload/runs/again/report.json").read_bytes())
-    assert (again.returncode, report["accepted"], report["reasons"]) == (0, 1, {})
+    assert (again, report["accepted"], report["reasons"]) == (0, 1, {})
 
 
 def test_the_table_of_exit_codes_is_the_enum() -> None:

@@ -32,12 +32,17 @@ def _ignore(_ran: object) -> None:
     pass
 
 
+TABLE = pytest.mark.xdist_group("table")
+"""For what asks for the table: it is made once, and early, as nothing else takes so long."""
+
+
 @pytest.fixture(scope="module")
 def table() -> Reproduction:
     """The whole table, once."""
     return reproduce(seed=SEED, workers=spare_cores(), time_scale=None, done=_ignore)
 
 
+@TABLE
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: test.name)
 def test_a_published_cell_comes_out_again(test: Any, table: Reproduction) -> None:
     """EI1, EB1 and EX1 within 2 %, the others within 5 %, the unchanged rows within their range."""
@@ -46,6 +51,7 @@ def test_a_published_cell_comes_out_again(test: Any, table: Reproduction) -> Non
     assert cell.fits, f"{test.name}: {cell.rows_per_hour:,.0f} rows an hour, {cell.deviation:+.1%}"
 
 
+@TABLE
 def test_the_two_unknown_cells_are_filled(table: Reproduction) -> None:
     """EI10 and EX10 get figures, and are marked as nobody's but ours."""
     unknown = [cell for cell in table.cells if not cell.known]
@@ -54,11 +60,13 @@ def test_the_two_unknown_cells_are_filled(table: Reproduction) -> None:
     assert all(90_000 < cell.rows_per_hour < 210_000 and cell.deviation is None for cell in unknown)
 
 
+@TABLE
 def test_the_calls_are_as_many_as_published(table: Reproduction) -> None:
     """The work is the published one, call by call."""
     assert [cell.calls for cell in table.cells] == [1000, 4, 11, 10_000, 400, 1_100, 400, 400, 11]
 
 
+@TABLE
 def test_the_curve_bends_where_the_published_one_does(table: Reproduction) -> None:
     """The knee lies between 7 and 10, and 32 and 100 are slower than 10."""
     assert table.knee_fits
@@ -67,6 +75,7 @@ def test_the_curve_bends_where_the_published_one_does(table: Reproduction) -> No
     assert table.curve.advice.fits.best.curve.name == "linear-flat"
 
 
+@TABLE
 def test_the_table_is_the_golden_one(table: Reproduction) -> None:
     """Every word and whole number as in the golden file; fractions within a thousandth, as machines round apart."""
     expected = json.loads(GOLDEN.read_text(encoding="utf-8"))

@@ -69,6 +69,7 @@ def loads(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return {name: load.result() for name, load in begun.items()}
 
 
+@pytest.mark.xdist_group("four-processes")
 @pytest.mark.parametrize("budget", ["sqlite", "redis"])
 def test_four_processes_use_all_of_a_minute_limit_and_no_more(
     budget: str, loads: dict[str, list[dict[str, Any]]]

@@ -26,7 +26,7 @@ def push(source: Path, runs: Path, line: Line, mode: str, **changes: Any) -> Rep
     """Load through a line."""
     return push_sync(make_job(**{
         "source": source, "to": line.url, "profile": "mock-unlimited", "mode": mode, "runs": runs, "run": "run",
-        "rows_per_call": 1 if mode == "insert" else 4, "deadline_s": 60.0, "parallel": 2, **changes,
+        "rows_per_call": 1 if mode == "insert" else 4, "deadline_s": 240.0, "parallel": 2, **changes,
     }))  # fmt: skip
 
 
