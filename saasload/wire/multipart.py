@@ -65,10 +65,10 @@ def _split_usual(body: bytes, delimiter: bytes) -> list[bytes] | None:
 # A change set of one answer, as most servers write it. JSON of theirs has no line ends, so no delimiter can be
 # inside of it.
 _USUAL = (
-    rb"--%b\r\n(?:[^\r\n]+\r\n)*?Content-Type: multipart/mixed; boundary=([A-Za-z0-9._-]+)\r\n\r\n"
-    rb"--\1\r\n((?:[^\r\n]+\r\n)*)\r\n"
-    rb"HTTP/1\.1 ([0-9]{3})(?: [^\r\n]*)?\r\n((?:[^\r\n]+\r\n)*)\r\n"
-    rb"([^\r\n]*)(?:\r\n)+--\1--\r\n(?:\r\n)?"
+    rb"--%b\r\n(?:[^\r\n].*+\n)*?Content-Type: multipart/mixed; boundary=([A-Za-z0-9._-]++)\r\n\r\n"
+    rb"--\1\r\n((?:[^\r\n].*+\n)*+)\r\n"
+    rb"HTTP/1\.1 ([0-9]{3})(?: .*+|\r)\n((?:[^\r\n].*+\n)*+)\r\n"
+    rb"(.*)\r\n(?:\r\n)*+--\1--\r\n(?:\r\n)?"
 )
 
 
@@ -80,7 +80,7 @@ def usual_parts(body: bytes, boundary: bytes) -> list[HttpPart] | None:
         if part.start() != at:
             return None
         _, inner, status, head, entity = part.groups()
-        found.append(HttpPart(int(status), _content_id(inner) or _content_id(head), head.strip(), entity))
+        found.append(HttpPart(int(status), _content_id(inner) or _content_id(head), head.strip(), entity.strip(b"\r")))
         at = part.end()
     return found if body[at:].rstrip() == b"--%b--" % boundary else None
 
