@@ -65,10 +65,10 @@ def _split_usual(body: bytes, delimiter: bytes) -> list[bytes] | None:
 # A change set of one answer, as most servers write it. JSON of theirs has no line ends, so no delimiter can be
 # inside of it.
 _USUAL = (
-    rb"--%b\r\n(?:[^\r\n].*+\n)*?Content-Type: multipart/mixed; boundary=([A-Za-z0-9._-]++)\r\n\r\n"
-    rb"--\1\r\n((?:[^\r\n].*+\n)*+)\r\n"
-    rb"HTTP/1\.1 ([0-9]{3})(?: .*+|\r)\n((?:[^\r\n].*+\n)*+)\r\n"
-    rb"(.*)\r\n(?:\r\n)*+--\1--\r\n(?:\r\n)?"
+    rb"--%b\r\n(?:[^\r\n-].*\r\n)*?Content-Type: multipart/mixed; boundary=([A-Za-z0-9._-]++)\r\n\r\n"
+    rb"--\1\r\n((?:[^\r\n-].*\r\n)*+)\r\n"
+    rb"HTTP/1\.1 ([0-9]{3})(?: .*)?\r\n((?:[^\r\n-].*\r\n)*+)\r\n"
+    rb"((?!--).*)\r\n(?:\r\n)*+--\1--\r\n(?:\r\n)?"
 )
 
 
