@@ -82,7 +82,8 @@ def usual_parts(body: bytes, boundary: bytes) -> list[HttpPart] | None:
         _, inner, status, head, entity = part.groups()
         found.append(HttpPart(int(status), _content_id(inner) or _content_id(head), head.strip(), entity.strip(b"\r")))
         at = part.end()
-    return found if body[at:].rstrip() == b"--%b--" % boundary else None
+    closing = b"--%b--" % boundary
+    return found if body.startswith((closing + b"\r\n", closing + b"\n"), at) or body[at:] == closing else None
 
 
 def all_parts(body: bytes, boundary: bytes) -> list[HttpPart]:
