@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 ROOT = Path(__file__).parent.parent
-SAASLOAD = (sys.executable, "-c", "import sys; from saasload.cli import main; sys.exit(main())")
+SAASLOAD = (sys.executable, "-c", "import sys; from saasload.cli import program; sys.exit(program())")
 TOKEN = "mock-token"  # noqa: S105 - it opens nothing but the mock
 
 Tell = Callable[[str], None]
@@ -60,7 +60,9 @@ def _on(core: int | None) -> Iterator[None]:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT), "NO_PROXY": "*", "SAASLOAD_TOKEN": TOKEN}
+    # An installed program is compiled; a checkout is only where Python may keep what it compiled.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPATH": str(ROOT), "NO_PROXY": "*", "SAASLOAD_TOKEN": TOKEN}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import sys
 
-from saasload.cli import main
+from saasload.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

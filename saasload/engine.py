@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 from pydantic import ValidationError
@@ -19,11 +19,9 @@ from saasload.errors import RunFolderError, UsageError
 from saasload.job import EMBEDDED, Job
 from saasload.load import Live, Load, settle_refused
 from saasload.model import Company, Reply
-from saasload.plan import Plan, make_plan
 from saasload.prepare import Prepared, prepare
 from saasload.profile import Mode, PlatformProfile, load_profile
 from saasload.run.book import Book, Times
-from saasload.run.carry import Known, carry
 from saasload.run.folder import find_run, make_run_folder, new_run_id
 from saasload.run.history import is_open, latest_paces, latest_parallel
 from saasload.run.journal import Journal, create_journal, open_journal
@@ -35,7 +33,10 @@ from saasload.source.partition import Assign, ByColumn, CompanyInfo, Dealt, pick
 from saasload.source.readers import open_source
 from saasload.source.spool import Spool, open_spool, write_spool
 from saasload.transport import Sender
-from saasload.verify import Proof, Verifier
+
+if TYPE_CHECKING:
+    from saasload.plan import Plan
+    from saasload.verify import Proof
 
 SPOOL = "spool.arrow"
 
@@ -116,11 +117,13 @@ def resume_sync(runs: Path, run: str | None, how: Resume | None = None, around: 
     return anyio.run(partial(resume, runs, run, how, around), backend_options={"use_uvloop": _has_uvloop()})
 
 
-async def plan(job: Job, around: Surroundings | None = None, deadline: str | None = None) -> Plan:
+async def plan(job: Job, around: Surroundings | None = None, deadline: str | None = None) -> "Plan":
     """Read a source once and forecast its load by each mode; nothing is sent but the question for the companies.
 
     `deadline` is a time of day, HH:MM, by this machine's clock. Raises UsageError, TargetError or RunFolderError.
     """
+    from saasload.plan import make_plan  # noqa: PLC0415 a load needs none
+
     around = around or Surroundings()
     ends = None if deadline is None else _time_of_day(deadline)
     profile = load_profile(job.profile)
@@ -139,7 +142,7 @@ async def plan(job: Job, around: Surroundings | None = None, deadline: str | Non
             return make_plan(prepared, spool, wall, latest_paces(job.runs, job.to), ends)
 
 
-def plan_sync(job: Job, around: Surroundings | None = None, deadline: str | None = None) -> Plan:
+def plan_sync(job: Job, around: Surroundings | None = None, deadline: str | None = None) -> "Plan":
     """Do what `plan` does, for callers without an event loop."""
     return anyio.run(partial(plan, job, around, deadline), backend_options={"use_uvloop": _has_uvloop()})
 
@@ -158,7 +161,7 @@ def _time_of_day(text: str) -> float:
     return (ends - now).total_seconds()
 
 
-async def verify(runs: Path, run: str | None, around: Surroundings | None = None) -> Proof:
+async def verify(runs: Path, run: str | None, around: Surroundings | None = None) -> "Proof":
     """Read a run's target back by natural key, and prove what is there of the rows it accepted.
 
     Raises UsageError where there is no way to ask, TargetError where the target does not answer.
@@ -176,7 +179,7 @@ async def verify(runs: Path, run: str | None, around: Surroundings | None = None
         return await _Run(prepared, folder, journal, around).prove(spool)
 
 
-def verify_sync(runs: Path, run: str | None) -> Proof:
+def verify_sync(runs: Path, run: str | None) -> "Proof":
     """Do what `verify` does, for callers without an event loop."""
     return anyio.run(partial(verify, runs, run), backend_options={"use_uvloop": _has_uvloop()})
 
@@ -265,6 +268,8 @@ class _Run:
             name = f"spool-{self.journal.last_call()}.arrow"
             write_spool(source, self.folder / name, _assign(self.prepared, source, picked, known))
             with open_spool(self.folder / name) as spool:
+                from saasload.run.carry import Known, carry  # noqa: PLC0415 rarely needed
+
                 then = Known(book.statuses, book.notes, self.journal.ids())
                 self.journal.begin_source(name, carry(old, spool, then))
                 self.journal.state({"fingerprint": fingerprint(job.source).facts()})
@@ -273,10 +278,12 @@ class _Run:
                 )
                 return await self._send(spool, sender, url, first)
 
-    async def prove(self, spool: Spool) -> Proof:
+    async def prove(self, spool: Spool) -> "Proof":
         """Ask the target for the rows that were accepted."""
         async with connected(self.prepared, self.around) as (sender, url):
             _, first = await first_contact(sender, self.prepared)
+            from saasload.verify import Verifier  # noqa: PLC0415 a load needs none
+
             clock = clock_of(self.prepared, self.around, first)
             book = self._book(spool, clock.wall() - clock.now())
             verifier = Verifier(self.prepared, spool, book.statuses, sender.send, clock)

@@ -3,7 +3,6 @@
 import hashlib
 from pathlib import Path
 
-from saasload.budget.redis_store import RedisStore
 from saasload.budget.sqlite_store import SqliteStore
 from saasload.budget.store import MemoryStore, Store
 from saasload.errors import ConfigError
@@ -32,6 +31,8 @@ async def open_store(where: str, name: str) -> Store:
     if not where:
         return MemoryStore()
     if where.startswith(("redis://", "rediss://", "unix://")):
+        from saasload.budget.redis_store import RedisStore  # noqa: PLC0415 few share by Redis
+
         return await RedisStore.connect(where, name)
     if "://" in where:
         raise ConfigError(f"budget {where.partition('://')[0]}://…: a directory or redis://… is expected")

@@ -17,4 +17,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-__all__ = ["main"]
+def program() -> int:
+    """Do what `main` does, as a process of its own."""
+    from saasload.cli import lean  # noqa: PLC0415 only a program needs it
+
+    lean.begin()
+    return main()
+
+
+__all__ = ["main", "program"]

@@ -1,13 +1,16 @@
 """`push`: load a file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saasload.cli import lean
 from saasload.cli.output import emit
 from saasload.errors import UsageError
-from saasload.job import EMBEDDED, Job, make_job
+
+if TYPE_CHECKING:
+    from saasload.job import Job
 
 Word = Annotated[str | None, typer.Option()]
 
@@ -113,9 +116,11 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         from saasload.cli.planning import show_plan  # noqa: PLC0415 only when asked
 
         return show_plan(job, None, json=json)
-    from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
-    from saasload.engine import Surroundings, push_sync  # noqa: PLC0415 the same
-    from saasload.telemetry import open_telemetry  # noqa: PLC0415 the same
+    with lean.imports():
+        import saasload.transport.over_aiohttp  # noqa: F401, PLC0415 a load into a server takes it soon anyway
+        from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
+        from saasload.engine import Surroundings, push_sync  # noqa: PLC0415 the same
+        from saasload.telemetry import open_telemetry  # noqa: PLC0415 the same
 
     screen = Screen(quiet=quiet)
     with open_telemetry(metrics_port, screen.say) as observer:
@@ -127,10 +132,11 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
     return report.exit_code
 
 
-def job_of(to: str | None, profile: str | None, **arguments: object) -> Job:
+def job_of(to: str | None, profile: str | None, **arguments: object) -> "Job":
     """Complete the arguments from `saasload.toml` and check them."""
     from pydantic import SecretStr  # noqa: PLC0415 help must not pay for it
 
+    from saasload.job import EMBEDDED, make_job  # noqa: PLC0415 the same
     from saasload.settings import find_target, load_settings  # noqa: PLC0415 the same
 
     settings = load_settings(Path.cwd())

@@ -1,13 +1,15 @@
 """`plan`: what a load will take, before anything is sent."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saasload.cli.load import job_of, number, pairs
 from saasload.cli.output import emit
-from saasload.job import Job
+
+if TYPE_CHECKING:
+    from saasload.job import Job
 
 
 def plan(  # noqa: PLR0913 a command has as many arguments as it has options
@@ -52,7 +54,7 @@ def plan(  # noqa: PLR0913 a command has as many arguments as it has options
     return show_plan(job, deadline, json=json)
 
 
-def show_plan(job: Job, deadline: str | None, *, json: bool) -> int:
+def show_plan(job: "Job", deadline: str | None, *, json: bool) -> int:
     """Make a job's plan and show it; 0 whatever it says."""
     from saasload.cli.show import Screen, plan_lines  # noqa: PLC0415 help must not pay for the engine's imports
     from saasload.engine import Surroundings, plan_sync  # noqa: PLC0415 the same

@@ -3,13 +3,16 @@
 import shlex
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
 from saasload.cli.history import DEFAULT_RUNS
 from saasload.load import Live
-from saasload.plan import Plan
 from saasload.run.report import ExitCode, Group, Report
+
+if TYPE_CHECKING:
+    from saasload.plan import Plan
 
 REFRESH_S = 0.2
 LINE_EVERY_S = 5.0
@@ -109,7 +112,7 @@ def progress_words(live: Live) -> str:
     return words
 
 
-def plan_lines(plan: Plan) -> list[str]:
+def plan_lines(plan: "Plan") -> list[str]:
     """Put a plan into lines for a person."""
     lines = [f"{plan.source}: {plan.rows:,} rows for {plan.companies:,} companies"]
     lines += [f"  {rows:,} rows will be refused: {reason}" for reason, rows in plan.refused.items()]

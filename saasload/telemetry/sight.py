@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-import anyio.from_thread
 import anyio.lowlevel
 
 from saasload.load import Live, Observer
@@ -131,6 +130,8 @@ class Sight(Observer):
         return [({"mode": self.mode, "entity": self.entity}, 1)]
 
     def _waits(self) -> dict[str, list[float]]:
+        import anyio.from_thread  # noqa: PLC0415 only where somebody asks
+
         live, loop = self._seen(), self._loop
         found: dict[str, list[float]] = {}
         if loop is None:

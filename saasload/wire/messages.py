@@ -1,11 +1,12 @@
 """Take the messages out of an XML upload's answer."""
 
 import re
-from typing import NamedTuple
-
-from lxml import etree
+from typing import TYPE_CHECKING, NamedTuple
 
 from saasload.errors import DecodeError
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 
 class Message(NamedTuple):
@@ -58,6 +59,8 @@ class MessageReader:
         return found if self._foot.match(body, at) else None
 
     def _any(self, body: bytes) -> list[Message]:
+        from lxml import etree  # noqa: PLC0415 few answers need it, and no other mode does
+
         try:
             root = etree.fromstring(body, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False))
         except (etree.XMLSyntaxError, ValueError) as error:
@@ -69,7 +72,7 @@ class MessageReader:
         return [_message(element) for element in root.iterfind("Messages/Message")]
 
 
-def _message(element: etree._Element) -> Message:
+def _message(element: "etree._Element") -> Message:
     names, text = [], None
     for child in element:
         if child.tag == "Topic":
