@@ -292,6 +292,8 @@ class _Run:
 
     def _hint(self, url: str, first: Reply) -> int | None:
         """Say where an adaptive limit starts: what the target states, what the last load into it found, the profile."""
+        if self.prepared.job.parallel != "auto":
+            return None
         stated = first.headers.get(self.prepared.profile.parallel_header.lower(), "")
         if stated.isdecimal() and 0 < int(stated) <= self.prepared.job.connections:
             return int(stated)

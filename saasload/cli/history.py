@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from saasload.cli import lean
 from saasload.cli.load import number
 from saasload.cli.output import emit
 from saasload.errors import UsageError
@@ -64,9 +65,11 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
         "rows_per_call": rows_per_call, "bytes_per_call": bytes_per_call, "deadline_s": deadline_s,
         "max_wait_s": max_wait_s, "drain_s": drain_s, "max_errors": max_errors, "token_file": token_file,
     }  # fmt: skip
-    from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
-    from saasload.engine import Resume, Surroundings, resume_sync  # noqa: PLC0415 the same
-    from saasload.telemetry import open_telemetry  # noqa: PLC0415 the same
+    with lean.imports():
+        import saasload.transport.over_aiohttp  # noqa: F401, PLC0415 a load takes it soon anyway
+        from saasload.cli.show import Screen  # noqa: PLC0415 help must not pay for the engine's imports
+        from saasload.engine import Resume, Surroundings, resume_sync  # noqa: PLC0415 the same
+        from saasload.telemetry import open_telemetry  # noqa: PLC0415 the same
 
     given = {name: value for name, value in changes.items() if value is not None}
     how = Resume(changes=given, in_doubt=in_doubt, source_changed=source_changed)  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saasload.cli import lean
 from saasload.cli.load import job_of, number, pairs
 from saasload.cli.output import emit
 
@@ -56,8 +57,10 @@ def plan(  # noqa: PLR0913 a command has as many arguments as it has options
 
 def show_plan(job: "Job", deadline: str | None, *, json: bool) -> int:
     """Make a job's plan and show it; 0 whatever it says."""
-    from saasload.cli.show import Screen, plan_lines  # noqa: PLC0415 help must not pay for the engine's imports
-    from saasload.engine import Surroundings, plan_sync  # noqa: PLC0415 the same
+    with lean.imports():
+        import saasload.transport.over_aiohttp  # noqa: F401, PLC0415 asking for the companies takes it soon anyway
+        from saasload.cli.show import Screen, plan_lines  # noqa: PLC0415 help must not pay for the engine's imports
+        from saasload.engine import Surroundings, plan_sync  # noqa: PLC0415 the same
 
     screen = Screen(quiet=False)
     found = plan_sync(job, Surroundings(say=screen.say), deadline)

@@ -11,7 +11,7 @@ from mock_server.__main__ import _parser as mock_parser
 
 from .reading import ROOT, blocks, code_in, commands, documents, group, read, saasload_lines, table
 
-HEAVY = ("pyarrow", "aiohttp", "uvicorn", "duckdb", "httpx", "matplotlib")
+HEAVY = ("pyarrow", "aiohttp", "uvicorn", "duckdb", "httpx", "matplotlib", "ssl")
 ASK = """
 import io, sys
 from saasload.cli.app import main
