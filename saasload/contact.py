@@ -107,8 +107,8 @@ async def _target(job: Job, around: Surroundings) -> AsyncIterator[str]:
     else:
         async with embedded_server(job.time_scale or DEFAULT_TIME_SCALE) as server:
             around.say(
-                f"no target given: loading into an embedded mock server at {server.url}, "
-                f"where time runs {server.time_scale:g} times faster"
+                f"the target is an embedded mock server at {server.url}, "
+                f"where time runs {server.time_scale:g} times faster; name another with --to"
             )
             yield server.url
 

@@ -29,10 +29,10 @@ from saasload.run.lock import run_lock
 from saasload.run.report import Report
 from saasload.source.base import Source
 from saasload.source.fingerprint import Fingerprint, fingerprint, what_changed
-from saasload.source.partition import Assign, ByColumn, CompanyInfo, Dealt, pick_companies
+from saasload.source.partition import Assign, ByColumn, CompanyInfo, Dealt, check_selection, pick_companies
 from saasload.source.readers import open_source
 from saasload.source.spool import Spool, open_spool, write_spool
-from saasload.transport import Sender
+from saasload.transport import Sender, TokenFile
 
 if TYPE_CHECKING:
     from saasload.plan import Plan
@@ -56,6 +56,7 @@ async def push(job: Job, around: Surroundings | None = None) -> Report:
     profile = load_profile(job.profile)
     source = open_source(job.source, format=job.format)
     prepared = prepare(job, profile, source.schema)
+    _check_files(job)
     folder = make_run_folder(job.runs, job.run or new_run_id())
     with run_lock(folder):
         try:
@@ -131,6 +132,7 @@ async def plan(job: Job, around: Surroundings | None = None, deadline: str | Non
     entity = profile.entity(job.entity)
     modes = entity.modes if job.mode is None else (job.mode,)
     prepared = [prepare(job.model_copy(update={"mode": mode}), profile, source.schema) for mode in modes]
+    _check_files(job)
     with tempfile.TemporaryDirectory(prefix="saasload-plan-") as folder:
         path = Path(folder) / SPOOL
         async with connected(prepared[0], around) as (sender, _):
@@ -360,6 +362,15 @@ def _read_text(name: str) -> str:
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else "not UTF-8 text"
         message = f"--companies @{name}: cannot be read: {reason}"
         raise UsageError(message) from error
+
+
+def _check_files(job: Job) -> None:
+    """Try what is read later beside the source, before a target is called or a mock server started."""
+    # a target may have a company whose code reads like a query; the embedded one has numbers
+    if job.to == EMBEDDED or job.companies.strip().startswith("@"):
+        check_selection(job.companies, read_text=_read_text)
+    if job.token_file is not None:
+        TokenFile(job.token_file)
 
 
 def _assign(prepared: Prepared, source: Source, picked: Sequence[CompanyInfo], known: Sequence[CompanyInfo]) -> Assign:

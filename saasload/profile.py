@@ -293,8 +293,11 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Read a profile file with what it `extends`, tables merged key by key."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        message = f"profile {path}: no such file"
+        raise ConfigError(message) from error
     except OSError as error:
-        message = f"{path}: cannot be read: {error.strerror}"
+        message = f"profile {path}: cannot be read: {(error.strerror or str(error)).lower()}"
         raise ConfigError(message) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         message = f"{path}: not valid TOML: {error}"

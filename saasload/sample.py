@@ -104,13 +104,13 @@ def _check(path: Path, *, rows: int, companies: int, skew: float, order: str) ->
     elif path.exists() and not path.is_file():
         message = f"{path}: there already, and not a file"
     elif rows < 0:
-        message = f"{rows} rows asked for; at least 0"
+        message = f"--rows {rows}: at least 0"
     elif companies < 1:
-        message = f"{companies} companies asked for; at least 1"
+        message = f"--companies {companies}: at least 1"
     elif not 0 <= skew <= 10:
-        message = f"skew {skew}: from 0 to 10"
+        message = f"--skew {skew:g}: from 0 to 10"
     elif order not in _ORDERS:
-        message = f"order {order!r}: one of {', '.join(_ORDERS)}"
+        message = f"--order {order}: use {', '.join(list(_ORDERS)[:-1])} or {list(_ORDERS)[-1]}"
     else:
         return
     raise UsageError(message)

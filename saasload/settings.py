@@ -1,5 +1,6 @@
 """`saasload.toml`: targets by name, so that nobody types an address twice."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,10 @@ from saasload.names import nearest
 from saasload.profile import Strict
 
 SETTINGS_FILE = "saasload.toml"
+_ADDRESS = re.compile(
+    r"localhost(/.*)?|\[[0-9a-f:]+\](:\d+)?(/.*)?|[\w.-]+:\d+(/.*)?|(\d+\.){3}\d+(/.*)?", re.IGNORECASE
+)
+"""What is an address but for its scheme."""
 
 
 class Target(Strict):
@@ -57,6 +62,8 @@ def find_target(settings: Settings, name: str) -> Target | None:
         return None
     if name not in settings.targets:
         known = nearest(name, settings.targets) if settings.targets else f"no targets are set in {SETTINGS_FILE}"
+        if _ADDRESS.fullmatch(name):
+            known = f"did you mean http://{name}?"
         message = f"target {name}: neither an address (http://…) nor a known name; {known}"
         raise ConfigError(message)
     return settings.targets[name]

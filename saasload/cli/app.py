@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="rich",
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.command()(load.push)
 app.command()(planning.plan)
@@ -40,7 +42,9 @@ app.command(context_settings={"help_option_names": [], "allow_extra_args": True,
 
 
 @app.callback(invoke_without_command=True)
-def _common(*, version: bool = typer.Option(default=False, help="Print the version and leave.")) -> None:
+def _common(
+    *, version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False
+) -> None:
     if version:
         from importlib.metadata import version as installed  # noqa: PLC0415 only when asked
 

@@ -6,16 +6,13 @@ from typing import Annotated
 
 import typer
 
-from saasload.cli import lean
+from saasload.cli import lean, options
 from saasload.cli.load import number
 from saasload.cli.output import emit
 from saasload.errors import UsageError
 
 Runs = Annotated[Path, typer.Option(help="The folder that run folders are in.")]
 Run = Annotated[str | None, typer.Argument(help="The run's name; the latest where none is given.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary; errors only.")]
-DEFAULT_RUNS = Path(".saasload/runs")
 
 
 def resume(  # noqa: PLR0913 a command has as many arguments as it has options
@@ -40,13 +37,10 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
     source_changed: Annotated[
         str, typer.Option(help="refuse a source that has changed, or accept it: match rows by content.")
     ] = "refuse",
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1; 0 takes a free one."),
-    ] = None,
-    runs: Runs = DEFAULT_RUNS,
-    json: Json = False,
-    quiet: Quiet = False,
+    metrics_port: options.MetricsPort = None,
+    runs: Runs = options.DEFAULT_RUNS,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Go on with a run where it stopped; only what is not settled is sent.
 
@@ -85,8 +79,8 @@ def resume(  # noqa: PLR0913 a command has as many arguments as it has options
 
 def runs(
     *,
-    runs: Runs = DEFAULT_RUNS,
-    json: Json = False,
+    runs: Runs = options.DEFAULT_RUNS,
+    json: options.Json = False,
 ) -> int:
     """List the runs in this folder, the latest last.
 
@@ -120,8 +114,8 @@ def report(
     run: Run = None,
     *,
     verify: Annotated[bool, typer.Option("--verify", help="Read the target back and prove what is there.")] = False,
-    runs: Runs = DEFAULT_RUNS,
-    json: Json = False,
+    runs: Runs = options.DEFAULT_RUNS,
+    json: options.Json = False,
 ) -> int:
     """Show a run's numbers again; with --verify, prove them against the target.
 

@@ -5,51 +5,37 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saasload.cli import lean
+from saasload.cli import lean, options
 from saasload.cli.output import emit
 from saasload.errors import UsageError
 
 if TYPE_CHECKING:
     from saasload.job import Job
 
-Word = Annotated[str | None, typer.Option()]
-
 
 def push(  # noqa: PLR0913 a command has as many arguments as it has options
-    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file.")],
+    source: options.Source,
     *,
-    to: Annotated[
-        str | None,
-        typer.Option(help="The target's address, or its name in saasload.toml. Without it: an embedded mock server."),
-    ] = None,
-    profile: Annotated[str | None, typer.Option(help="The platform's profile: a name or a .toml file.")] = None,
-    entity: Annotated[str, typer.Option(help="What a row becomes there.")] = "Account",
+    to: options.To = None,
+    profile: options.Profile = None,
+    entity: options.Entity = "Account",
     mode: Annotated[
         str | None, typer.Option(help="insert (one POST a row), batch or xml. Without it: the profile's first.")
     ] = None,
-    companies: Annotated[
-        str,
-        typer.Option(help="all, a list 1001,1002, @FILE, or a query such as 'Status = 1 and Country = \"NL\"'."),
-    ] = "all",
-    partitions: Annotated[int | None, typer.Option(help="Take the first N of those companies.")] = None,
-    partition_by: Annotated[
-        str | None, typer.Option(help="The column that names each row's company. Without one, rows are dealt evenly.")
-    ] = None,
+    companies: options.Companies = "all",
+    partitions: options.Partitions = None,
+    partition_by: options.PartitionBy = None,
     parallel: Annotated[
         str, typer.Option(help="Calls on the wire at once, over all companies: a number, or auto to find the best.")
     ] = "auto",
-    per_company: Annotated[int, typer.Option(help="Calls on the wire at once in one company.")] = 1,
+    per_company: options.PerCompany = 1,
     order: Annotated[
         str, typer.Option(help="Which company goes next: longest (most work left), fair (in turn) or fifo.")
     ] = "longest",
-    rows_per_call: Annotated[int | None, typer.Option(help="Fewer rows a call than the profile allows.")] = None,
+    rows_per_call: options.RowsPerCall = None,
     bytes_per_call: Annotated[int | None, typer.Option(help="Fewer bytes a call than the profile allows.")] = None,
-    field: Annotated[
-        list[str] | None, typer.Option(help="FIELD=COLUMN: fill a field from a column of another name. Repeatable.")
-    ] = None,
-    source_format: Annotated[
-        str | None, typer.Option("--format", help="parquet or csv, where the file does not tell.")
-    ] = None,
+    field: options.Field = None,
+    source_format: options.SourceFormat = None,
     deadline_s: Annotated[float | None, typer.Option(help="Give a call up after so many seconds.")] = None,
     wait_for_day: Annotated[
         str, typer.Option(help="yes: wait for a day limit to be over; no: end the run, to be resumed.")
@@ -69,17 +55,14 @@ def push(  # noqa: PLR0913 a command has as many arguments as it has options
         typer.Option(help='Where loads share one budget of limits: a folder, or redis://…; "" for this load alone.'),
     ] = None,
     time_scale: Annotated[float | None, typer.Option(help="How much faster time runs at a mock server.")] = None,
-    runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = Path(".saasload/runs"),
+    runs: Annotated[Path, typer.Option(help="The folder that run folders are made in.")] = options.DEFAULT_RUNS,
     run: Annotated[
         str | None, typer.Option(help="A name for the run. Without it: date, time and four letters.")
     ] = None,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1; 0 takes a free one."),
-    ] = None,
+    metrics_port: options.MetricsPort = None,
     plan: Annotated[bool, typer.Option("--plan", help="Say what the load will take, and send nothing.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary; errors only.")] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> int:
     """Load a file of rows into the companies of a target.
 

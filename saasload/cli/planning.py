@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saasload.cli import lean
+from saasload.cli import lean, options
 from saasload.cli.load import job_of, number, pairs
 from saasload.cli.output import emit
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 def plan(  # noqa: PLR0913 a command has as many arguments as it has options
-    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file.")],
+    source: options.Source,
     *,
-    to: Annotated[str | None, typer.Option(help="The target's address, or its name in saasload.toml.")] = None,
-    profile: Annotated[str | None, typer.Option(help="The platform's profile: a name or a .toml file.")] = None,
-    entity: Annotated[str, typer.Option(help="What a row becomes there.")] = "Account",
+    to: options.To = None,
+    profile: options.Profile = None,
+    entity: options.Entity = "Account",
     mode: Annotated[str | None, typer.Option(help="Only this mode; without it, all that the profile lists.")] = None,
-    companies: Annotated[str, typer.Option(help="Which companies, as for push.")] = "all",
-    partitions: Annotated[int | None, typer.Option(help="Take the first N of those companies.")] = None,
-    partition_by: Annotated[str | None, typer.Option(help="The column that names each row's company.")] = None,
+    companies: options.Companies = "all",
+    partitions: options.Partitions = None,
+    partition_by: options.PartitionBy = None,
     parallel: Annotated[str, typer.Option(help="Forecast this many calls at once; auto finds the best.")] = "auto",
-    per_company: Annotated[int, typer.Option(help="Calls on the wire at once in one company.")] = 1,
-    rows_per_call: Annotated[int | None, typer.Option(help="Fewer rows a call than the profile allows.")] = None,
-    field: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN, as for push.")] = None,
-    source_format: Annotated[str | None, typer.Option("--format", help="parquet or csv.")] = None,
+    per_company: options.PerCompany = 1,
+    rows_per_call: options.RowsPerCall = None,
+    field: options.Field = None,
+    source_format: options.SourceFormat = None,
     deadline: Annotated[str | None, typer.Option(help="HH:MM; say whether the load is done by then.")] = None,
-    runs: Annotated[Path, typer.Option(help="The folder with earlier runs, for their pace.")] = Path(".saasload/runs"),
+    runs: Annotated[Path, typer.Option(help="The folder with earlier runs, for their pace.")] = options.DEFAULT_RUNS,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON on stdout.")] = False,
 ) -> int:
     """Read a file and forecast its load by each mode; nothing is sent.

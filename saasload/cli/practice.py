@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from saasload.cli.words import counted
+
 
 def sample(
     out: Annotated[Path, typer.Argument(help="The file to write; .parquet or .csv.")],
@@ -26,7 +28,7 @@ def sample(
     from saasload.sample import write_sample  # noqa: PLC0415 help must not pay for its imports
 
     write_sample(out, rows=rows, companies=companies, seed=seed, skew=skew, order=order)
-    sys.stderr.write(f"{out}: {rows:,} customers over {companies:,} companies\n")
+    sys.stderr.write(f"{out}: {counted(rows, 'customer')} over {counted(companies, 'company')}\n")
     return 0
 
 
@@ -70,5 +72,7 @@ def chaos(
     played = play(plan, say)
     good = sum(one.good for one in played)
     kills = sum(one.kills for one in played)
-    sys.stderr.write(f"{good} of {len(played)} rounds good, {kills} kills, {sum(one.rows for one in played):,} rows\n")
+    sys.stderr.write(
+        f"{good} of {counted(len(played), 'round')} good, {counted(kills, 'kill')}, {counted(sum(one.rows for one in played), 'row')}\n"
+    )
     return int(good < len(played))

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from saasload.cli.history import DEFAULT_RUNS
+from saasload.cli.options import DEFAULT_RUNS
+from saasload.cli.words import counted
 from saasload.load import Live
+from saasload.model import RowStatus
+from saasload.run.files import FILES
 from saasload.run.report import ExitCode, Group, Report
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.2
 LINE_EVERY_S = 5.0
+SHORTEST_S = 1.0
+"""Less tells nothing of a rate."""
 LAST_CHANGES = 3
 """Changes of the limit that a summary shows; report.json has them all."""
 
@@ -97,10 +102,10 @@ def progress_words(live: Live) -> str:
     done = _settled(live)
     elapsed = max(time.monotonic() - live.started, 1e-6)
     rate = (done - live.before) / elapsed
-    left = f", {(live.rows - done) / rate:,.0f} s left" if rate else ""
+    pace = f", {rate:,.0f} rows/s, {(live.rows - done) / rate:,.0f} s left" if rate and elapsed >= SHORTEST_S else ""
     words = (
-        f"{done:,} of {live.rows:,} rows, {live.book.calls:,} calls, {rate:,.0f} rows/s{left}, "
-        f"{live.companies_done():,} of {live.companies:,} companies done"
+        f"{done:,} of {counted(live.rows, 'row')}, {counted(live.book.calls, 'call')}{pace}, "
+        f"{live.companies_done():,} of {counted(live.companies, 'company')} done"
     )
     waits = live.driver.waits()
     if waits and live.driver.in_flight < live.driver.room:
@@ -114,18 +119,20 @@ def progress_words(live: Live) -> str:
 
 def plan_lines(plan: "Plan") -> list[str]:
     """Put a plan into lines for a person."""
-    lines = [f"{plan.source}: {plan.rows:,} rows for {plan.companies:,} companies"]
-    lines += [f"  {rows:,} rows will be refused: {reason}" for reason, rows in plan.refused.items()]
+    lines = [f"{plan.source}: {counted(plan.rows, 'row')} for {counted(plan.companies, 'company')}"]
+    lines += [f"  {counted(rows, 'row')} will be refused: {reason}" for reason, rows in plan.refused.items()]
     for found in plan.forecasts:
         pace = "" if found.pace_known else ", by a guess at the pace"
         lines.append(
-            f"{found.mode}: {found.calls:,} calls, {found.bytes / 1e6:,.1f} MB, {_span(found.duration_s)} "
+            f"{found.mode}: {counted(found.calls, 'call')}, {found.bytes / 1e6:,.1f} MB, {_span(found.duration_s)} "
             f"at {found.parallel} parallel{pace}"
         )
-        lines += [f"  {companies:,} companies wait for {limit}" for limit, companies in found.binding.items()]
+        lines += [f"  wait for {limit}: {counted(companies, 'company')}" for limit, companies in found.binding.items()]
         if found.late:
             first, ends = next(iter(found.late.items()))
-            lines.append(f"  {len(found.late):,} companies are not done today; the last, {first}, in {_span(ends)}")
+            lines.append(
+                f"  not done today: {counted(len(found.late), 'company')}; the last, {first}, in {_span(ends)}"
+            )
         if found.fixed_by:
             lines.append(f"  company {found.fixed_by} has so many rows that it fixes the end alone")
     lines.append(f"take --mode {plan.recommended_mode} --parallel {plan.recommended_parallel}: {plan.reason}")
@@ -148,13 +155,15 @@ def summary_lines(report: Report) -> list[str]:
             f"{report.in_doubt:,} in doubt + {report.unsent:,} unsent"
         ),
         (
-            f"{report.calls:,} calls by {report.mode} into {report.companies:,} companies, {_parallel(report)}, "
-            f"in {report.duration_s:,.1f} s: {report.rows_per_hour:,} rows an hour{_there(report)}"
+            f"{counted(report.calls, 'call')} by {report.mode} into {counted(report.companies, 'company')}, "
+            f"{_parallel(report)}, in {report.duration_s:,.1f} s{_pace(report)}"
         ),
     ]
     if report.reasons:
         found = ", ".join(f"{reason} {number:,}" for reason, number in list(report.reasons.items())[:6])
         lines.append(f"reasons: {found}")
+    if report.rejected:
+        lines += _first_rejected(Path(report.folder))
     if report.stopped and report.exit_code != ExitCode.ACCEPTED:
         lines.append(f"stopped early: {report.stopped}")
     if report.exit_code >= ExitCode.STOPPED_EARLY:
@@ -177,6 +186,24 @@ def _resume_command(report: Report) -> str:
 
 def _parallel(report: Report) -> str:
     return f"{report.parallel} parallel{' (chosen by auto)' if report.parallel_found else ''}"
+
+
+def _first_rejected(folder: Path) -> list[str]:
+    from saasload.run.history import first_rejected  # noqa: PLC0415 most runs have none
+
+    first = first_rejected(folder)
+    if first is None:
+        return []
+    place = f"row {first.row:,}, {first.field}" if first.field else f"row {first.row:,}"
+    words = first.reason if first.message in {"", first.reason} else f"{first.reason}: {first.message}"
+    return [f"first rejected: {place}: {words}", f"all rejected, with reasons: {folder}/{FILES[RowStatus.REJECTED]}"]
+
+
+def _pace(report: Report) -> str:
+    """Tell a rate where there is one: not of a moment, and not of no rows."""
+    if not report.rows_per_hour or report.duration_s < SHORTEST_S:
+        return ""
+    return f": {report.rows_per_hour:,} rows an hour{_there(report)}"
 
 
 def _there(report: Report) -> str:

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from saasload.errors import RunFolderError
+from saasload.model import RowStatus
 from saasload.policy.concurrency import Change
 from saasload.profile import Pace
+from saasload.run.files import FILES
 from saasload.run.folder import run_names
 from saasload.run.journal import open_journal
 from saasload.run.report import Group, Report
@@ -38,6 +40,31 @@ def read_report(folder: Path) -> Report:
     except (OSError, ValueError, TypeError, KeyError) as error:
         message = f"{path}: cannot be read as a report"
         raise RunFolderError(message) from error
+
+
+class Rejected(NamedTuple):
+    """One row that the target, or we, refused."""
+
+    row: int
+    field: str
+    reason: str
+    message: str
+
+
+def first_rejected(folder: Path) -> Rejected | None:
+    """Find the first row of the source that a run saw rejected; None where there is none, or no file of them."""
+    path = folder / FILES[RowStatus.REJECTED]
+    try:
+        # our columns stand behind the source's, and have its names in front of them where it has them too
+        names = pq.read_schema(path).names[-5:]
+        table = pq.read_table(path, columns=[name for name in names if not name.endswith("status")])
+    except (OSError, pa.ArrowException):
+        return None
+    rows = table.column(0).to_pylist()
+    if not rows:
+        return None
+    first = table.slice(rows.index(min(rows)), 1).to_pylist()[0]
+    return Rejected(*first.values())
 
 
 def latest_parallel(runs: Path, target: str) -> int | None:

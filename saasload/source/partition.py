@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saasload.errors import UsageError
-from saasload.source.query import looks_like_query, parse_query
+from saasload.source.query import Predicate, looks_like_query, parse_query
 
 COMPANY_COLUMN = "company"
 
@@ -178,14 +178,31 @@ def pick_companies(
         picked = every
     elif looks_like_query(selection) and selection not in by_code:
         names = dict.fromkeys(name for company in companies for name in company.fields)
-        wanted = parse_query(selection, ["code", *names] if companies else None)
+        wanted = _query(selection, ["code", *names] if companies else None)
         picked = [code for code in every if wanted({"code": code, **by_code[code].fields})]
     else:
         picked = _known([code.strip() for code in selection.split(",") if code.strip()], every)
     if not picked:
-        message = f"companies {selection!r}: none of the target's {len(every)} companies"
+        message = f"--companies {selection}: none of the target's {len(every)} companies"
         raise UsageError(message)
     return [by_code[code] for code in _first(picked, limit)]
+
+
+def check_selection(selection: str, *, read_text: Callable[[str], str]) -> None:
+    """Try what `pick_companies` will read, before there is a target to ask: a file is there, a query is one."""
+    selection = selection.strip()
+    if selection.startswith("@"):
+        read_text(selection[1:])
+    elif looks_like_query(selection):
+        _query(selection, None)
+
+
+def _query(text: str, fields: Collection[str] | None) -> Predicate:
+    try:
+        return parse_query(text, fields)
+    except UsageError as error:
+        message = f"--companies: {error}"
+        raise UsageError(message) from error
 
 
 def _first(picked: Sequence[str], limit: int | None) -> Sequence[str]:
@@ -208,7 +225,7 @@ def _known(codes: Sequence[str], every: Sequence[str]) -> list[str]:
     if missing:
         code = missing[0]
         more = f" (and {len(missing) - 1} more unknown)" if len(missing) > 1 else ""
-        message = f"company {code!r}: the target does not have it{_nearest(code, every)}{more}"
+        message = f"--companies: company {code!r}: the target does not have it{_nearest(code, every)}{more}"
         raise UsageError(message)
     return list(dict.fromkeys(codes))
 
