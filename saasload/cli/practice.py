@@ -72,7 +72,6 @@ def chaos(
     played = play(plan, say)
     good = sum(one.good for one in played)
     kills = sum(one.kills for one in played)
-    sys.stderr.write(
-        f"{good} of {counted(len(played), 'round')} good, {counted(kills, 'kill')}, {counted(sum(one.rows for one in played), 'row')}\n"
-    )
+    rows_played = counted(sum(one.rows for one in played), "row")
+    sys.stderr.write(f"{good} of {counted(len(played), 'round')} good, {counted(kills, 'kill')}, {rows_played}\n")
     return int(good < len(played))

@@ -23,6 +23,15 @@ BAD_ARGUMENTS = [
     (["push", "rows.csv", "--mode", "bach"], "did you mean batch?"),
     (["push", "rows.csv", "--profile", "mokc"], "did you mean mock?"),
     (["push", "rows.csv", "--to", "prod"], "target prod: neither an address"),
+    (["push", "rows.csv", "--to", "localhost:8000"], "did you mean http://localhost:8000?"),
+    (["push", "rows.csv", "--to", "10.0.0.7:8000/api"], "did you mean http://10.0.0.7:8000/api?"),
+    (["push", "rows.csv", "--profile", "gone.toml"], "profile gone.toml: no such file"),
+    (["push", "rows.csv", "--companies", "@gone.txt"], "--companies @gone.txt: cannot be read: no such file"),
+    (["push", "rows.csv", "--companies", "Status ="], "--companies: query, position 9"),
+    (["push", "rows.csv", "--token-file", "gone"], "--token-file gone: cannot be read: no such file"),
+    (["plan", "rows.csv", "--companies", "@gone.txt"], "--companies @gone.txt: cannot be read: no such file"),
+    (["--no-version"], "--no-version"),
+    (["sample", "out.csv", "--order", "mixed"], "--order mixed: use shuffled, sorted or dealt"),
     (["push", "rows.csv", "--to", "ftp://prod"], "must start with http:// or https://"),
     (["push", "rows.csv", "--field", "Nam=Name"], "did you mean Name?"),
     (["push", "rows.csv", "--field", "Name=Nme"], "did you mean Name?"),
@@ -74,9 +83,9 @@ def test_the_interpreter_leaves_with_2_and_says_no_more(arguments: list[str], wo
 
 
 TARGET_ARGUMENTS = [
-    (["--companies", "1001,77"], "company '77': the target does not have it"),
-    (["--companies", "Statsu = 1"], "did you mean 'Status'?"),
-    (["--companies", "Status ="], "query"),
+    (["--companies", "1001,77"], "--companies: company '77': the target does not have it"),
+    (["--companies", "Statsu = 1"], "--companies: query, position 1: no field 'Statsu'; did you mean 'Status'?"),
+    (["--companies", "Status ="], "--companies: query, position 9"),
     (["--companies", "Status = 99"], "none of the target's 100 companies"),
     (["--companies", "@gone.txt"], "gone.txt: cannot be read: no such file"),
     (["--partitions", "1000"], "1000 companies asked for, only 100"),
