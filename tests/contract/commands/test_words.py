@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-TWICE = "company,Code,Name\n1002,9,Z\n1001,01,A\n1001,02,B\n1001,01,C\n1001,02,D\n"
+TWICE = "company,Code,Name\n1002,9,Z\n1002,9,Y\n1001,01,A\n1001,01,C\n"
+"""The file of rejected rows goes by company: there the fourth row comes before the second."""
 
 
 def test_the_summary_shows_the_first_rejected_row_and_where_the_rest_is(
@@ -18,9 +19,9 @@ def test_the_summary_shows_the_first_rejected_row_and_where_the_rest_is(
     ran = saasload("push", "rows.csv", "--to", serve("--scenario", "fast").url, "--mode", "insert", "--run", "one")
 
     assert ran.code == 1
-    assert "\nfirst rejected: row 4: duplicate: " in ran.err
+    assert "\nfirst rejected: row 2: duplicate: " in ran.err
     assert "\nall rejected, with reasons: .saasload/runs/one/rejected.parquet\n" in ran.err
-    assert "first rejected: row 4: duplicate: " in saasload("report", "one").err
+    assert "first rejected: row 2: duplicate: " in saasload("report", "one").err
 
 
 def test_the_first_rejected_row_is_found_beside_columns_of_the_same_names(
