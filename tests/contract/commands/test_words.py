@@ -16,7 +16,7 @@ def test_the_summary_shows_the_first_rejected_row_and_where_the_rest_is(
     """Its number in the source and its reason; a second look at the run shows the same."""
     (workplace / "rows.csv").write_text(TWICE)
 
-    ran = saasload("push", "rows.csv", "--to", serve("--scenario", "fast").url, "--mode", "insert", "--run", "one")
+    ran = saasload("push", "rows.csv", "--to", serve("fast").url, "--mode", "insert", "--run", "one")
 
     assert ran.code == 1
     assert "\nfirst rejected: row 2: duplicate: " in ran.err
@@ -30,7 +30,7 @@ def test_the_first_rejected_row_is_found_beside_columns_of_the_same_names(
     """A source may have a column called row, or reason."""
     (workplace / "rows.csv").write_text("company,Code,Name,row,reason\n1001,1,A,77,x\n1001,,B,78,y\n")
 
-    ran = saasload("push", "rows.csv", "--to", serve("--scenario", "fast").url)
+    ran = saasload("push", "rows.csv", "--to", serve("fast").url)
 
     assert "\nfirst rejected: row 2, Code: " in ran.err
 
@@ -41,7 +41,7 @@ def test_one_is_no_plural_and_a_moment_has_no_rate(
     """A load of one row is over before a rate means anything."""
     (workplace / "rows.csv").write_text("company,Code,Name\n1001,1,A\n")
 
-    ran = saasload("push", "rows.csv", "--to", serve("--scenario", "fast").url, "--mode", "insert")
+    ran = saasload("push", "rows.csv", "--to", serve("fast").url, "--mode", "insert")
 
     assert "1 call by insert into 1 company, " in ran.err
     assert "rows an hour" not in ran.err
