@@ -23,10 +23,10 @@ from saasload.experiments.calls import read_calls
 from saasload.experiments.loads import Client, Load, Ran
 from saasload.experiments.measure import percentiles, steady
 from saasload.experiments.practice import make_app, mock_child
-from saasload.experiments.virtual import EPOCH_S, run_virtual
 from saasload.experiments.workload import BYTES_OF_TEN, write_customers, write_eleven_uploads
 from saasload.job import Job, make_job
 from saasload.run.report import Report
+from saasload.testing import EPOCH_S, run_virtual
 
 PATIENCE_S = 36_000.0
 """A call is never given up for being slow: in an experiment that is what is measured."""

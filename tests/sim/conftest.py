@@ -1,6 +1,8 @@
 """Run the engine against the mock in one process, on one virtual clock."""
 
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,19 @@ from mock_server.scenario import Scenario, load_scenario
 from saasload import testing
 from saasload.job import make_job
 from saasload.sample import write_sample
+
+MEMORY = Path("/dev/shm")  # noqa: S108 a mount, not a file of a known name
+"""Where Linux keeps files in memory."""
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """Give a folder in memory where there is such a thing: no simulated load is about how fast a disk is."""
+    if not os.access(MEMORY, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
