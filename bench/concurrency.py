@@ -44,7 +44,9 @@ class Fixed:
         self.in_flight += 1
         return Ticket(company, now, Seen(self.in_flight, 0, 0), None)
 
-    def settled(self, ticket: Ticket, now: float, *, rows: int, form: str, reply: Reply) -> None:  # noqa: ARG002 as above
+    def settled(
+        self, ticket: Ticket, now: float, *, rows: int, form: str, reply: Reply, spent: float = 0.0  # noqa: ARG002
+    ) -> None:  # fmt: skip
         """Count, and learn."""
         flying, self.in_flight = self.in_flight, self.in_flight - 1
         self.heard(now, now - ticket.started, flying, reply is Reply.ANSWERED)

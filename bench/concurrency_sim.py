@@ -28,8 +28,8 @@ class Controller(Protocol):
     def sent(self, company: Company, now: float) -> Ticket:
         """Count a call that leaves."""
 
-    def settled(self, ticket: Ticket, now: float, *, rows: int, form: str, reply: Reply) -> None:
-        """Count its reply."""
+    def settled(self, ticket: Ticket, now: float, *, rows: int, form: str, reply: Reply, spent: float = 0.0) -> None:
+        """Count its reply; `spent` is how long the loader's core has worked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,9 @@ class Scenario:
     """Calls inside beyond which the target answers 503 to whoever comes."""
     refuse_share: float = 0.0
     """Share of the first company's calls that get a 429."""
+
+    own_s: float = 0.0
+    """What a call costs the loader's one core, before its reply is heard."""
 
     capped: bool = False
     """Whether the loader sends no more at once than can shorten the load."""
@@ -137,6 +140,7 @@ class Simulation:
         self._locked: dict[int, int] = {}
         self._lockers: dict[int, deque[_Call]] = {}
         self._on_wire = 0
+        self._own_until = self._worked = 0.0
         self.result = Result()
 
     def run(self) -> Result:
@@ -152,8 +156,12 @@ class Simulation:
                 self._again[what.company].append(what.rows)
                 self.result.refused += 1
                 self._at(now + 2.0, "free", what.company)
-            else:
+            elif kind == "served" and self._scenario.own_s:
                 self._leave(what, now)
+                self._hear(what, now)
+            else:
+                if kind == "served":
+                    self._leave(what, now)
                 self._left[what.company] -= what.rows
                 self._back(what, now, Reply.ANSWERED)
                 self._enqueue(what.company)
@@ -217,9 +225,7 @@ class Simulation:
             lasts *= 1 + scenario.wait_coef * math.log2(1 + len(self._queue))
             if scenario.half_way is not None and now >= self._turns_at:
                 lasts *= scenario.half_way.slower
-            if scenario.sigma:
-                lasts *= math.exp(self._rng.gauss(0.0, scenario.sigma) - scenario.sigma**2 / 2)
-            self._at(now + lasts, "served", call)
+            self._at(now + lasts * self._luck(), "served", call)
 
     def _leave(self, call: _Call, now: float) -> None:
         self._busy -= 1
@@ -230,11 +236,23 @@ class Simulation:
             self._locked[call.company] -= 1
         self._serve(now)
 
+    def _hear(self, call: _Call, now: float) -> None:
+        """Let a reply wait for the loader's core, and have it worked on."""
+        lasts = self._scenario.own_s * self._luck()
+        self._own_until = max(self._own_until, now) + lasts
+        self._worked += lasts
+        self._at(self._own_until, "heard", call)
+
+    def _luck(self) -> float:
+        sigma = self._scenario.sigma
+        return math.exp(self._rng.gauss(0.0, sigma) - sigma**2 / 2) if sigma else 1.0
+
     def _back(self, call: _Call, now: float, reply: Reply) -> None:
         self._flying[call.company] -= 1
         self._on_wire -= 1
         self.result.in_flight.append((now, self._on_wire))
-        self._controller.settled(call.ticket, now, rows=call.rows, form=self._scenario.form, reply=reply)
+        form, spent = self._scenario.form, self._worked - max(0.0, self._own_until - now)
+        self._controller.settled(call.ticket, now, rows=call.rows, form=form, reply=reply, spent=spent)
 
 
 BATCH: tuple[float, float] = (0.25, 0.13)
@@ -266,6 +284,8 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("uneven, batch of 250", rows=20_000, cut=250, uneven=1.0),
     Scenario("uneven, batch of 250, no more than useful", rows=20_000, cut=250, uneven=1.0, capped=True),
     Scenario("uneven, batch of 25, no more than useful", rows=20_000, uneven=1.2, capped=True),
+    Scenario("answers at once, insert", cut=1, cost=(0.0005, 0.0), slots=1, sigma=0.3, form="insert", own_s=0.0006),
+    Scenario("answers at once, batch", rows=50_000, cost=(0.003, 0.0), slots=1, sigma=0.3, own_s=0.004),
     Scenario("2 calls a company, 1 served", rows=20_000, companies=20, per_company=2),
     Scenario("4 calls a company, 2 served", rows=20_000, companies=6, per_company=4, company_slots=2, slots=12),
 )

@@ -64,6 +64,10 @@ class Clock:
         # read anew rather than counted on: the loop's clock stands still while a laptop sleeps, a daily limit does not
         return self.epoch_s + (self.machine_wall() - self.epoch_s) * self.scale
 
+    def spent(self) -> float:
+        """Read how much work this process has done, in target seconds of a core; none where time is virtual."""
+        return 0.0 if self.machine_wall is None else time.process_time() * self.scale
+
     async def sleep(self, seconds: float) -> None:
         """Wait so many target seconds; none or fewer gives the other tasks a turn."""
         await self.sleep_until(self.now() + seconds)

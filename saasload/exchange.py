@@ -152,7 +152,8 @@ class Exchange:
         verdict = self._charge(right, verdict, reply)
         kind = reply_kind(status, self._terms.answers.not_executed)
         form = "look-up" if call.question else self._wire.name
-        self._parallelism.settled(ticket, self._clock.now(), rows=len(call.rows), form=form, reply=kind)
+        spent = self._clock.spent()
+        self._parallelism.settled(ticket, self._clock.now(), rows=len(call.rows), form=form, reply=kind, spent=spent)
         settled = self._conclude(number, call, verdict, (started, status, words))
         self._schedule.settled(call.company, self._clock.now(), settled)
 

@@ -235,7 +235,7 @@ class Load:
             target=EMBEDDED if job.to == EMBEDDED else url,
             entity=job.entity,
             mode=self.prepared.mode,
-            parallel=self.parallelism.limit if self.parallelism is not None else job.connections,
+            parallel=self.parallelism.found if self.parallelism is not None else job.connections,
             parallel_found=job.parallel == "auto",
             limit_changes=() if self.parallelism is None else self.parallelism.changes,
             companies=sum(bool(company.rows) for company in book.companies.values()),

@@ -33,6 +33,11 @@ class Parallelism:
         """How many calls may be on the wire by what the target can take."""
         return self.ceiling if self._policy is None else self._policy.limit
 
+    @property
+    def found(self) -> int:
+        """What the target was found to take: the limit before it was cut for failures that nothing followed."""
+        return self.ceiling if self._policy is None else self._policy.found
+
     def limit_for(self, total: int, longest: int) -> int:
         """Bound it by what is of use for the rows that remain, in all and in the longest company."""
         limit = self.limit
@@ -48,10 +53,12 @@ class Parallelism:
         """Count a call that leaves; its ticket goes to `settled`."""
         return None if self._policy is None else self._policy.sent(company, now)
 
-    def settled(self, ticket: Ticket | None, now: float, *, rows: int, form: str, reply: Reply) -> None:
-        """Count its reply, or that there will be none."""
+    def settled(
+        self, ticket: Ticket | None, now: float, *, rows: int, form: str, reply: Reply, spent: float = 0.0
+    ) -> None:
+        """Count its reply, or that there will be none; `spent` is the work this process has done so far."""
         if self._policy is not None and ticket is not None:
-            self._policy.settled(ticket, now, rows=rows, form=form, reply=reply)
+            self._policy.settled(ticket, now, rows=rows, form=form, reply=reply, spent=spent)
 
     @property
     def changes(self) -> Sequence[Change]:

@@ -129,6 +129,15 @@ def test_a_virtual_deadline_is_virtual() -> None:
     assert run_virtual(main) == (True, 120.0)
 
 
+def test_own_work_is_told_in_target_time_and_is_none_in_virtual_time() -> None:
+    """Simulated loads stay the same on a slow machine; real ones can tell themselves from their target."""
+    plain, scaled = Clock.real(), Clock.real(1000.0)
+
+    before = plain.spent()
+    assert scaled.spent() >= 1000.0 * before > 0.0
+    assert Clock.virtual(epoch_s=EPOCH_S).spent() == 0.0
+
+
 def test_the_real_wall_is_the_machines() -> None:
     """At a scale of 1 the wall is the machine's clock, also after a suspended laptop wakes."""
     readings = iter([EPOCH_S + 1.0, EPOCH_S + 8 * 3600.0])

@@ -89,8 +89,10 @@ def test_the_unit_of_time_does_not_matter(scale: float, scenario: str) -> None:
         def sent(self, company: Company, now: float) -> Ticket:
             return super().sent(company, now * scale)
 
-        def settled(self, ticket: Ticket, now: float, *, rows: int, form: str, reply: Reply) -> None:
-            super().settled(ticket, now * scale, rows=rows, form=form, reply=reply)
+        def settled(
+            self, ticket: Ticket, now: float, *, rows: int, form: str, reply: Reply, spent: float = 0.0
+        ) -> None:
+            super().settled(ticket, now * scale, rows=rows, form=form, reply=reply, spent=spent * scale)
 
     plain, scaled = Concurrency(10, 100, random.Random(3)), Scaled(10, 100, random.Random(3))
     for limit in (plain, scaled):
@@ -208,6 +210,38 @@ def test_close_to_the_best_fixed_number(scenario: str, best: int, loss: float) -
         result = Simulation(made, Concurrency(10, 100, random.Random(seed)), seed).run()
         assert result.makespan_s <= fixed * (1 + loss)
         assert held(result, made)[1] <= 2.0 + 1 / 8
+
+
+@pytest.mark.parametrize("scenario", ["answers at once, insert", "answers at once, batch"])
+def test_own_work_is_not_taken_for_the_targets(scenario: str) -> None:
+    """Where replies wait for the loader's own core, the limit does not sink, and nothing is lost."""
+    made = _named(scenario)
+    for seed in range(3):
+        fixed = Simulation(made, Fixed(16), seed).run().makespan_s
+        limit = Concurrency(10, 100, random.Random(seed))
+        assert Simulation(made, limit, seed).run().makespan_s <= fixed * 1.03
+        assert limit.limit >= 10
+
+
+def test_a_dead_target_does_not_change_what_was_found() -> None:
+    """Calls that fail cut the limit; what the target can take is what was found before."""
+    wire = Wire(Concurrency(10, CEILING, random.Random(1)), companies=40)
+    for _ in range(400):
+        wire.fill()
+        wire.now += 1.0
+        wire.back(0, Reply.FAILED)
+
+    assert wire.limit.limit <= 3
+    assert wire.limit.found == 10
+
+
+def test_what_was_found_follows_what_is_heard() -> None:
+    """A knee that was found is what a report and the next load are told."""
+    limit = Concurrency(10, 100, random.Random(1))
+    Simulation(_named("knee 4, batch"), limit, 1).run()
+
+    assert limit.found == limit.limit
+    assert 4 <= limit.found <= 8
 
 
 def test_a_company_finds_its_own_knee() -> None:
