@@ -5,7 +5,7 @@ settles it, and asks again; so `parallel` workers are also the bound on calls on
 for a limit or a back-off holds no place there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import anyio
 
@@ -41,6 +41,8 @@ class Driver:
         self.stop_reason = ""
         self.stop_note: Note | None = None
         self.in_flight = 0
+        # Companies that were waiting when no other could go on: until when, on the wall, and for which limit.
+        self.parked: Mapping[Company, tuple[float, str]] = {}
         self.exchange = Exchange(self._lanes, schedule, language, terms, outside, self.stop)
 
     async def run(self) -> None:
@@ -185,15 +187,19 @@ class Driver:
         if not waits:
             return True
         wall = self._clock.wall()
-        wait_s, company = min(
-            (max(until - now, self._held[company].free_at - wall if company in self._held else 0.0), company)
+        frees = {
+            company: max(until - now, self._held[company].free_at - wall if company in self._held else 0.0)
             for until, company in waits
-        )
-        if wait_s > self._terms.max_wait_s:
-            which = f" ({self._held[company].rule} limit)" if company in self._held else ""
-            note = Note("limit", f"company {company} may send again in {wait_s:,.0f} s{which}")
+        }
+        company = min(frees, key=lambda company: (frees[company], company))
+        if frees[company] > self._terms.max_wait_s:
+            self.parked = {company: (wall + wait_s, self._rule(company)) for company, wait_s in frees.items()}
+            note = Note("limit", f"company {company} may send again in {frees[company]:,.0f} s{self._rule(company)}")
             self.stop(f"{note.message}, longer than the {self._terms.max_wait_s:,.0f} s this run waits", note)
         return self._stopped
+
+    def _rule(self, company: Company) -> str:
+        return f" ({self._held[company].rule} limit)" if company in self._held else ""
 
     def _look_around(self) -> None:
         """Wake a sleeper where this worker alone cannot serve all that may leave now or soon."""

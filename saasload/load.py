@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -261,7 +262,14 @@ class Load:
             reasons=reasons(book),
             groups=groups(book.companies),
             exit_code=exit_code(counts, stopped=self.failure or (stopped if counts.unsent else ""), signal=self.signal),
+            waiting={} if driver is None else _dates(driver.parked),
         )
+
+
+def _dates(parked: Mapping[Company, tuple[float, str]]) -> dict[str, str]:
+    """Say in words until when companies wait, the first to go on first."""
+    found = sorted((at, company, rule) for company, (at, rule) in parked.items())
+    return {company: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC{rule}" for at, company, rule in found}
 
 
 def _accepted(book: Book) -> int:

@@ -21,6 +21,10 @@ REFRESH_S = 0.2
 LINE_EVERY_S = 5.0
 SHORTEST_S = 1.0
 """Less tells nothing of a rate."""
+
+MOST_NAMED = 5
+"""Companies that a summary names; report.json has them all."""
+
 LAST_CHANGES = 3
 """Changes of the limit that a summary shows; report.json has them all."""
 
@@ -166,6 +170,10 @@ def summary_lines(report: Report) -> list[str]:
         lines += _first_rejected(Path(report.folder))
     if report.stopped and report.exit_code != ExitCode.ACCEPTED:
         lines.append(f"stopped early: {report.stopped}")
+    if report.waiting:
+        first = [f"{company} until {date}" for company, date in list(report.waiting.items())[:MOST_NAMED]]
+        more = len(report.waiting) - len(first)
+        lines.append(f"waiting: {', '.join(first)}{f', and {more:,} more' if more else ''}")
     if report.exit_code >= ExitCode.STOPPED_EARLY:
         lines.append(f"go on with: {_resume_command(report)}")
     began = report.limit_changes[0].at if report.limit_changes else 0.0

@@ -21,6 +21,7 @@ class _Place:
     in_flight: int = 0
     not_before: float = 0.0
     queued: bool = False
+    resting: bool = False
     closed: bool = False
 
 
@@ -81,7 +82,7 @@ class Schedule:
             priority, _, company = heapq.heappop(self._ready)
             place = self._lanes[company]
             place.queued = False
-            if place.closed:
+            if place.closed or place.resting:
                 continue
             if priority != self._priority(place):
                 self._enqueue(company)  # rows were settled while it stood in the queue
@@ -143,9 +144,9 @@ class Schedule:
         self._budget.refund(company)
         place.in_flight -= 1
         place.taken -= 1
-        # With a call of its own on the wire, the lane has news only when that is back.
-        if not place.in_flight:
-            self._enqueue(company)
+        # With a call of its own on the wire, the lane has news only when that is back; it may stand in the queue.
+        place.resting = place.in_flight > 0
+        self._enqueue(company)
 
     def in_flight(self, company: Company) -> int:
         """Count a company's calls on the wire."""
@@ -156,6 +157,7 @@ class Schedule:
         place = self._lanes[company]
         self._budget.settled(company, now)
         place.in_flight -= 1
+        place.resting = False
         place.remaining -= rows
         self.total -= rows
         self._enqueue(company)
@@ -172,6 +174,9 @@ class Schedule:
         """Let nothing leave for a company before a time."""
         place = self._lanes[company]
         place.not_before = max(place.not_before, until)
+        if place.resting:
+            place.resting = False
+            self._enqueue(company)
 
     def close(self, company: Company) -> None:
         """Let nothing leave for a company any more."""
@@ -182,7 +187,7 @@ class Schedule:
 
     def _enqueue(self, company: Company) -> None:
         place = self._lanes[company]
-        if not place.queued and not place.closed and place.in_flight < self._per_company(company):
+        if not (place.queued or place.closed or place.resting) and place.in_flight < self._per_company(company):
             place.queued = True
             heapq.heappush(self._ready, (self._priority(place), place.order, company))
 

@@ -2,8 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
@@ -46,6 +46,7 @@ class Report:
     """What a run did. Durations are wall time; `target_*` are in the target's time, which a mock may run faster.
 
     `parallel` is what was set, or, where `parallel_found`, what the adaptive limit came to; `limit_changes` tells how.
+    `waiting` says until when companies wait for a limit, where the run ended for that.
     read = accepted + rejected + in_doubt + unsent, and accepted = created + updated + unchanged.
     """
 
@@ -80,6 +81,7 @@ class Report:
     groups: tuple[Group, ...]
     limit_changes: Sequence[Change]
     exit_code: int
+    waiting: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """Write it as one JSON object."""

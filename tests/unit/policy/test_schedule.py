@@ -4,12 +4,13 @@ import heapq
 from collections import Counter
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from saasload.model import Company
 from saasload.policy.budget import Budget
-from saasload.policy.schedule import Schedule
+from saasload.policy.schedule import Order, Schedule
 from saasload.policy.window import NEVER
 from saasload.profile import Limit
 
@@ -174,3 +175,112 @@ def test_a_closed_lane_neither_sends_nor_waits() -> None:
     assert schedule.take(60.0) is None
     assert schedule.next_at() == NEVER
     assert schedule.waits() == []
+
+
+def two_at_a_time(company: Company) -> int:
+    """Allow company A two calls in flight, others one."""
+    return 2 if company == "A" else 1
+
+
+def test_each_company_has_its_own_bound_on_calls_in_flight() -> None:
+    """The bound is asked for each time, so it may be another one for each company."""
+    schedule = Schedule({Company("A"): 9, Company("B"): 8}, Budget([], offset=0.0), per_company=two_at_a_time)
+
+    assert [schedule.take(0.0) for _ in range(4)] == ["A", "A", "B", None]
+    schedule.settled(Company("A"), 1.0, 1)
+    assert [schedule.take(1.0) for _ in range(2)] == ["A", None]
+
+
+def test_a_bound_that_rises_counts_from_the_next_reply_on() -> None:
+    """And one that falls lets the calls on the wire come back first."""
+    bound = {"A": 1}
+    lanes = {Company("A"): 9}
+    schedule = Schedule(lanes, Budget([], offset=0.0), per_company=lambda company: bound[company])
+    assert [schedule.take(0.0) for _ in range(2)] == ["A", None]
+
+    bound["A"] = 3
+    schedule.settled(Company("A"), 1.0, 1)
+    assert [schedule.take(1.0) for _ in range(4)] == ["A", "A", "A", None]
+    bound["A"] = 1
+    schedule.settled(Company("A"), 2.0, 1)
+    schedule.settled(Company("A"), 2.0, 1)
+    assert schedule.take(2.0) is None
+    schedule.settled(Company("A"), 3.0, 1)
+    assert schedule.take(3.0) == "A"
+
+
+def test_a_slow_company_counts_as_longer() -> None:
+    """What remains is work, not rows: half the rows at four times the pace go first."""
+    schedule = Schedule({Company("A"): 10, Company("B"): 6}, Budget([], offset=0.0), per_company=one)
+    for _ in range(8):
+        schedule.paced(Company("A"), 1.0)
+        schedule.paced(Company("B"), 4.0)
+
+    assert schedule.take(0.0) == "B"
+    assert schedule.take(0.0) == "A"
+
+
+def test_a_pace_of_nothing_changes_nothing() -> None:
+    """A target that answers within a tick of the clock: rows decide."""
+    schedule = Schedule({Company("A"): 10, Company("B"): 6}, Budget([], offset=0.0), per_company=one)
+    schedule.paced(Company("B"), 0.0)
+
+    assert [schedule.take(0.0), schedule.take(0.0)] == ["A", "B"]
+
+
+def test_what_is_given_back_is_not_charged_and_asks_again() -> None:
+    """A call that never left takes nothing from the limit."""
+    budget = Budget([Limit(scope="company", calls=1, period_s=60.0)], offset=0.0)
+    schedule = Schedule({Company("A"): 2}, budget, per_company=one)
+    assert schedule.take(0.0) == "A"
+
+    schedule.give_back(Company("A"))
+
+    assert schedule.in_flight(Company("A")) == 0
+    assert schedule.take(0.0) == "A"
+    schedule.settled(Company("A"), 1.0, 1)
+    assert schedule.take(1.0) is None
+    assert schedule.next_at() == 61.0
+
+
+def test_a_lane_with_nothing_to_cut_rests_until_its_own_call_is_back() -> None:
+    """Several calls may be in flight and the last rows with them: the lane is not named again and again till then."""
+    schedule = Schedule({Company("A"): 2}, Budget([], offset=0.0), per_company=two_at_a_time)
+    assert [schedule.take(0.0), schedule.take(0.0)] == ["A", "A"]
+    schedule.settled(Company("A"), 1.0, 0)
+    assert schedule.take(1.0) == "A"
+    schedule.give_back(Company("A"))
+
+    assert schedule.take(1.0) is None
+    assert schedule.next_at() == NEVER
+    schedule.settled(Company("A"), 2.0, 1)
+    assert schedule.take(2.0) == "A"
+
+
+def test_a_hold_wakes_a_lane_that_rests() -> None:
+    """A limit let the second call of a company wait until 5, whenever the first comes back."""
+    schedule = Schedule({Company("A"): 2}, Budget([], offset=0.0), per_company=two_at_a_time)
+    assert [schedule.take(0.0), schedule.take(0.0)] == ["A", "A"]
+    schedule.give_back(Company("A"))
+    schedule.hold(Company("A"), 5.0)
+
+    assert schedule.take(1.0) is None
+    assert schedule.next_at() == 5.0
+    assert schedule.take(5.0) == "A"
+
+
+@pytest.mark.parametrize(("order", "taken"), [("longest", "BBBABA"), ("fifo", "AAABBB"), ("fair", "ABABAB")])
+def test_orders(order: Order, taken: str) -> None:
+    """The longest first, one after another, or each in turn."""
+    schedule = Schedule({Company("A"): 3, Company("B"): 5}, Budget([], offset=0.0), per_company=one, order=order)
+    left, seen = {"A": 3, "B": 5}, ""
+    for now in range(6):
+        company = schedule.take(float(now))
+        assert company is not None
+        seen += company
+        left[company] -= 1
+        schedule.settled(company, float(now), 1)
+        if not left[company]:
+            schedule.close(company)
+
+    assert seen == taken
