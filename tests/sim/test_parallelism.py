@@ -2,13 +2,19 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pydantic import SecretStr
 
-from mock_server.scenario import parse_scenario
-from saasload.testing import Simulation
+from mock_server.app import create_app
+from mock_server.scenario import load_scenario, parse_scenario
+from saasload import testing
+from saasload.job import make_job
+from saasload.run.report import Report
+from saasload.testing import EPOCH_S, Simulation
 
 UNLIMITED = {"profile": "mock-unlimited"}
 BEST = {"seeds": 8, "knee-4": 4, "knee-24": 24, "slows-down": 8, "one-slow-company": 8}
@@ -112,3 +118,73 @@ def test_a_company_that_asks_for_a_wait_gets_none_before_it_is_over(
         ]
         assert not early
     assert load.report.duration_s <= undisturbed.report.duration_s * 1.1
+
+
+class Stating:
+    """A mock that states, in a header of every reply, how many calls it takes at once."""
+
+    def __init__(self, scenario: str, stated: str) -> None:
+        """Wrap the mock of a scenario."""
+        self._app = create_app(load_scenario(scenario), epoch0_s=EPOCH_S)
+        self._stated = stated.encode()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer as the mock does, with one header more."""
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"x-places", self._stated)]}
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+def _hinted(source: Path, folder: Path, *, stated: str = "", **arguments: Any) -> Report:
+    profile = folder / "hinted.toml"
+    profile.write_text('extends = "mock-unlimited"\nname = "hinted"\nparallel_hint = 7\nparallel_header = "X-Places"\n')
+    job = make_job(
+        source=source, runs=folder / "runs", seed=1, mode="insert",
+        to="http://127.0.0.1", token=SecretStr("mock-token"),
+        profile=str(profile), **arguments,
+    )  # fmt: skip
+    return testing.simulate(job, Stating("knee-4", stated)).report
+
+
+def test_an_adaptive_load_starts_at_the_best_hint(samples: Callable[..., Path], tmp_path: Path) -> None:
+    """The number that the target states, else what the last load into it found, else the profile's."""
+    source = samples(rows=600, companies=40)
+
+    by_profile = _hinted(source, tmp_path, run="1")
+    by_last_run = _hinted(source, tmp_path, run="2")
+    by_target = _hinted(source, tmp_path, run="3", stated="17")
+    nonsense = _hinted(source, tmp_path, run="4", stated="-3")
+
+    assert by_profile.limit_changes[0].before == 7
+    assert by_last_run.limit_changes[0].before == by_profile.parallel != 7
+    assert by_target.limit_changes[0].before == 17
+    assert nonsense.limit_changes[0].before == by_target.parallel
+
+
+def test_a_fixed_or_a_short_load_is_no_hint(samples: Callable[..., Path], tmp_path: Path) -> None:
+    """Only what an adaptive load had the time to find is worth starting from."""
+    _hinted(samples(rows=600, companies=40), tmp_path, run="1", parallel=3)
+    _hinted(samples(rows=10, companies=10), tmp_path, run="2")
+
+    after = _hinted(samples(rows=600, companies=40), tmp_path, run="3")
+
+    assert after.limit_changes[0].before == 7
+
+
+def test_a_target_that_dies_leaves_what_was_found_in_the_report(
+    simulate: Callable[..., Simulation], samples: Callable[..., Path]
+) -> None:
+    """The limit is cut while everything fails; the report still says how many calls the target was found to take."""
+    latency = "[latency]\nslots = 8\ninsert = { call_s = 0.1 }\n"
+    dies = latency + '[[faults]]\nkind = "status"\nstatus = 504\nat_s = 8.0\nfor_s = 9e6\n'
+    scenario = parse_scenario(dies, source="dies", name="dies")
+
+    report = simulate(samples(rows=1000, companies=100), scenario, mode="insert", **UNLIMITED).report
+
+    assert report.exit_code != 0
+    assert report.limit_changes[-1].after < report.parallel
+    assert report.parallel >= 6

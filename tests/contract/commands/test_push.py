@@ -1,5 +1,6 @@
 """Loads over real sockets: what is booked is what is reported."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,43 @@ def test_quiet_says_nothing(bare_place: Place, serve: Callable[..., Any], custom
     )
 
     assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_push_with_plan_says_what_the_load_will_take_and_sends_nothing(
+    saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path, workplace: Path
+) -> None:
+    """The same arguments as the load: its calls are those of the plan, and the target holds nothing before it."""
+    server = serve(*FAST)
+    given = ("push", customers.name, "--to", server.url, *UNLIMITED, "--mode", "batch", "--rows-per-call", "50")
+
+    planned = saasload(*given, "--plan", "--json")
+    told = saasload(*given, "--plan")
+    before = server.booked()
+    loaded = saasload(*given, "--json")
+
+    assert (planned.code, told.code, before) == (0, 0, (0, 0))
+    assert not told.out
+    assert "batch: " in told.err
+    assert "take --mode batch" in told.err
+    (forecast,) = planned.report["forecasts"]
+    assert forecast["calls"] == loaded.report["calls"] > 0
+    assert len(list((workplace / ".saasload" / "runs").iterdir())) == 1
+
+
+def test_a_day_limit_is_told_with_companies_and_dates(
+    saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path, workplace: Path
+) -> None:
+    """Without waiting for midnight the run ends with exit code 3: who waits until when, and how to go on."""
+    scenario = workplace / "day.toml"
+    scenario.write_text("companies = 100\n[limits]\ncalls_per_day = 2\n")
+    server = serve("--scenario", str(scenario))
+
+    ran = saasload(
+        "push", customers.name, "--to", server.url, "--mode", "insert", "--wait-for-day", "no"
+    )  # fmt: skip
+
+    assert ran.code == 3, ran.err
+    line = next(line for line in ran.err.splitlines() if line.startswith("waiting: "))
+    dates = re.findall(r"(100\d) until \d{4}-\d\d-\d\d \d\d:\d\d UTC \(day limit\)", line)
+    assert sorted(dates) == ["1001", "1002", "1003"]
+    assert "go on with: saasload resume" in ran.err
