@@ -268,8 +268,10 @@ class Load:
 
 def _dates(parked: Mapping[Company, tuple[float, str]]) -> dict[str, str]:
     """Say in words until when companies wait, the first to go on first."""
-    found = sorted((at, company, rule) for company, (at, rule) in parked.items())
-    return {company: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC{rule}" for at, company, rule in found}
+    found = [
+        (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC{rule}", name) for name, (at, rule) in parked.items()
+    ]
+    return {company: date for date, company in sorted(found)}
 
 
 def _accepted(book: Book) -> int:

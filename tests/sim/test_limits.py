@@ -161,19 +161,20 @@ companies = 10
 calls_per_minute = 60
 [latency]
 slots = 100
+per_company = 10
 jitter_sigma = {sigma}
 insert = {{ call_s = {call_s} }}
 """
 
 
-@pytest.mark.parametrize(("call_s", "sigma"), [(0.1, 0.0), (0.5, 0.5), (1.0, 0.3)])
+@pytest.mark.parametrize(("call_s", "sigma"), [(0.1, 0.0), (0.5, 0.5), (1.5, 0.3)])
 def test_a_stated_limit_is_used_up_and_never_broken(
     call_s: float, sigma: float, simulate: Simulate, samples: Callable[..., Path]
 ) -> None:
     """Four minutes of 60 calls a company, with replies after 0.1 to 2 s: none refused, within 3 % of the ceiling."""
     scenario = parse_scenario(JITTER.format(call_s=call_s, sigma=sigma), source="jitter", name="jitter")
 
-    load = simulate(samples(rows=2400, companies=10), scenario, mode="insert", parallel=20, per_company=2)
+    load = simulate(samples(rows=2400, companies=10), scenario, mode="insert", parallel=40, per_company=4)
 
     assert (load.report.refused, load.report.accepted) == (0, 2400)
     minutes = pc.value_counts(pa.array([int(call["begin"] // 60) for call in _calls(load)])).to_pylist()
