@@ -161,7 +161,7 @@ def test_push_with_plan_says_what_the_load_will_take_and_sends_nothing(
     saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path, workplace: Path
 ) -> None:
     """The same arguments as the load: its calls are those of the plan, and the target holds nothing before it."""
-    server = serve(*FAST)
+    server = serve("fast", time_scale=1.0)
     given = ("push", customers.name, "--to", server.url, *UNLIMITED, "--mode", "batch", "--rows-per-call", "50")
 
     planned = saasload(*given, "--plan", "--json")
@@ -179,12 +179,10 @@ def test_push_with_plan_says_what_the_load_will_take_and_sends_nothing(
 
 
 def test_a_day_limit_is_told_with_companies_and_dates(
-    saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path, workplace: Path
+    saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path
 ) -> None:
     """Without waiting for midnight the run ends with exit code 3: who waits until when, and how to go on."""
-    scenario = workplace / "day.toml"
-    scenario.write_text("companies = 100\n[limits]\ncalls_per_day = 2\n")
-    server = serve("--scenario", str(scenario))
+    server = serve("companies = 100\n[limits]\ncalls_per_day = 2\n", time_scale=1.0)
 
     ran = saasload(
         "push", customers.name, "--to", server.url, "--mode", "insert", "--wait-for-day", "no"
