@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from saasload.model import Call, Company, Fragments, Note, Outcomes, Reply, RowStatus
+from saasload.model import Call, Company, Fragments, Note, Outcomes, Reply, RowStatus, all_rows
+from saasload.order import replaced_note
 from saasload.profile import DoubtRule
 from saasload.wire.lookup import Entity, LookUp
 from saasload.wire.values import Plain
@@ -34,6 +35,10 @@ class Rows(Protocol):
         """Tell which of the keys accepted rows of the company have."""
         ...
 
+    def replaced(self, rows: set[int]) -> set[int]:
+        """Tell which of the rows have the key of a newer row that was accepted."""
+        ...
+
 
 class Doubts:
     """Settles rows in doubt by the profile's rule.
@@ -41,7 +46,8 @@ class Doubts:
     `look-up`: once the platform can no longer be storing them, ask for them by key; what is there as it was sent
     is ours, what is not there is sent again, what is there otherwise stays in doubt; what is there for another row of
     the source, which has the same key, is refused as the platform would. `resend`: the call creates or
-    updates by key, so it is sent once more. Without a rule nothing is done.
+    updates by key, so it is sent once more, unless a newer row with the key is there already: what the older one
+    wrote, if it did, is written over, and must stay so. Without a rule nothing is done.
     """
 
     def __init__(self, company: Company, rows: Rows, rule: DoubtRule | None, look_up: LookUp | None) -> None:
@@ -68,11 +74,12 @@ class Doubts:
 
     def add(self, rows: Sequence[int], now: float) -> set[int]:
         """Take rows; return those that something can be done about."""
-        taken = {row for row in rows if self._rounds.get(row, 0) < MOST_ROUNDS} if self._rule is not None else set()
-        if taken:
-            self._waiting |= taken
-            quiet_s = self._look_up.quiet_s if self._look_up is not None else 0.0
-            self.quiet_until = max(self.quiet_until, now + quiet_s)
+        if self._rule is None:
+            return set()
+        taken = {row for row in rows if self._rounds.get(row, 0) < MOST_ROUNDS}
+        self._waiting |= taken
+        quiet_s = self._look_up.quiet_s if self._look_up is not None else 0.0
+        self.quiet_until = max(self.quiet_until, now + quiet_s)
         return taken
 
     def calls(self) -> Iterator[Call | Outcomes]:
@@ -84,9 +91,7 @@ class Doubts:
         rows, self._waiting = self._waiting, set()
         for row in rows:
             self._rounds[row] = self._rounds.get(row, 0) + 1
-        if self._rule == "resend":
-            return self._rows.again(rows)
-        return self._asked(rows)
+        return self._resent(rows) if self._rule == "resend" else self._asked(rows)
 
     def answered(self, call: Call, reply: Reply) -> Outcomes:
         """Read a question's answer; a row that is not there may be sent again. Raises DecodeError."""
@@ -114,6 +119,13 @@ class Doubts:
                 statuses[place] = RowStatus.IN_DOUBT
                 notes[row] = Note("there-already", notes[row].message, notes[row].field, notes[row].http_status)
         return Outcomes(outcomes.rows, statuses, outcomes.ids, notes, outcomes.retry_after)
+
+    def _resent(self, rows: set[int]) -> Iterator[Call | Outcomes]:
+        replaced = self._rows.replaced(rows)
+        if replaced:
+            yield all_rows(sorted(replaced), RowStatus.UNCHANGED, replaced_note())
+        if rows - replaced:
+            yield from self._rows.again(rows - replaced)
 
     def _asked(self, rows: set[int]) -> Iterator[Call | Outcomes]:
         assert self._look_up is not None  # noqa: S101 the rule is to look up

@@ -209,7 +209,7 @@ class Exchange:
         self.refused += isinstance(verdict, Again) and status in self._terms.answers.not_executed
         outcomes = None
         if isinstance(verdict, Settle):
-            outcomes = lane.doubts.reconsider(verdict.outcomes)
+            outcomes = lane.answered(call, verdict.outcomes)
         if 200 <= status < 300 and not call.question:
             self._schedule.paced(call.company, (now - started) / len(call.rows))
         self._recorder.settled(number, Trip(call, started, now - started, status, words), outcomes)
@@ -225,7 +225,7 @@ class Exchange:
         if RowStatus.IN_DOUBT in outcomes.statuses and not call.question:
             rows = [row for row, status in zip(outcomes.rows, outcomes.statuses, strict=True)
                     if status is RowStatus.IN_DOUBT]  # fmt: skip
-            done -= len(lane.doubts.add(rows, now))
+            done -= len(lane.lost(rows, now))
         if RowStatus.NOT_ATTEMPTED in outcomes.statuses:
             rest = {row for row, status in zip(outcomes.rows, outcomes.statuses, strict=True)
                     if status is RowStatus.NOT_ATTEMPTED}  # fmt: skip

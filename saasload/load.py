@@ -22,6 +22,7 @@ from saasload.exchange import Language, Outside, Recorder, Send, Terms
 from saasload.job import EMBEDDED
 from saasload.lane import Lane
 from saasload.model import ROW_COLUMN, Company, Note, Outcomes, RowStatus
+from saasload.order import KeyOrder
 from saasload.policy.budget import Budget
 from saasload.policy.headers import header_spec
 from saasload.policy.parallelism import Parallelism
@@ -195,9 +196,11 @@ class Load:
         rows = SpooledRows(prepared, self.spool, company, self.book.statuses)
         rule = prepared.entity.in_doubt.get(prepared.mode)
         doubts = Doubts(company, rows, rule, prepared.look_up)
-        lane = Lane(company, rows, doubts)
+        # That a call is sent once more says that it creates or updates by key.
+        order = KeyOrder(prepared.wire.overhead, one_by_one=self.per_company == 1) if rule == "resend" else None
+        lane = Lane(company, rows, doubts, order)
         if self.book.companies[company].outcomes[RowStatus.IN_DOUBT]:
-            doubts.add(rows.in_doubt(), self.clock.now())
+            lane.lost(rows.in_doubt(), self.clock.now())
         return lane
 
     async def _listen(self, sending: anyio.CancelScope) -> None:

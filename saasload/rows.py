@@ -47,20 +47,35 @@ class SpooledRows:
 
     def taken(self, keys: set[str]) -> set[str]:
         """Tell which of the keys accepted rows of the company have."""
-        key = self.prepared.entity.key
-        accepted = {row for row in self.all() if RowStatus.CREATED <= self.statuses[row] <= RowStatus.UNCHANGED}
-        if key not in self.prepared.fields or not accepted:
-            return set()
-        fields = {key: self.prepared.fields[key]}
-        found: set[str] = set()
-        for table in tables(self._chosen(accepted), fields, CHUNK_ROWS):
-            found.update(keys.intersection(str(value) for column in table.columns for value in column.values))
-        return found
+        return keys.intersection(key for _, key in self.keys(self.accepted()))
+
+    def replaced(self, rows: set[int]) -> set[int]:
+        """Tell which of the rows have the key of a newer row that was accepted."""
+        oldest = min(rows)
+        newest: dict[str, int] = {}
+        for row, key in self.keys({row for row in self.accepted() if row > oldest}):
+            newest[key.strip()] = max(row, newest.get(key.strip(), 0))
+        return {row for row, key in self.keys(rows) if newest.get(key.strip(), 0) > row} if newest else set()
 
     def all(self) -> list[int]:
         """List all row numbers."""
         batches = self.spool.company_batches(self.company)
         return [row for batch in batches for row in batch.column(ROW_COLUMN).to_pylist()]
+
+    def accepted(self) -> set[int]:
+        """Tell which rows the target holds, or held until a newer one of their key came."""
+        return {row for row in self.all() if RowStatus.CREATED <= self.statuses[row] <= RowStatus.UNCHANGED}
+
+    def keys(self, rows: set[int]) -> Iterator[tuple[int, str]]:
+        """Tell the natural key of some rows, in their order; rows without one are left out."""
+        key = self.prepared.entity.key
+        if key not in self.prepared.fields or not rows:
+            return
+        for table in tables(self._chosen(rows), {key: self.prepared.fields[key]}, CHUNK_ROWS):
+            for column in table.columns:
+                for row, value in zip(table.rows, column.values, strict=True):
+                    if value is not None and str(value):
+                        yield row, str(value)
 
     def in_doubt(self) -> list[int]:
         """List the rows that are in doubt now."""

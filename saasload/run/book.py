@@ -7,7 +7,7 @@ from pathlib import Path
 
 from saasload.model import Call, Company, Note, Outcomes, RowStatus, Trip, all_rows
 from saasload.run.commit import GroupCommit
-from saasload.run.journal import LOOK_UP, Entry, Journal, Sending, Settled, unpack_notes, unpack_rows
+from saasload.run.journal import CARRIED, LOOK_UP, Entry, Journal, Sending, Settled, unpack_notes, unpack_rows
 from saasload.run.tables import ACCEPTED, CALLS, TableWriter
 
 CRASHED = Note("crash", "the process ended while the call was on the wire")
@@ -91,10 +91,15 @@ class Book:
             self.calls += count
 
     def refused_here(self, company: Company, outcomes: Outcomes) -> None:
-        """Keep the outcomes of rows that were not sent since they cannot be.
+        """Keep the outcomes of rows that need no call: they cannot be sent, or need not be any more.
 
-        They are not journalled: whoever goes on with the run finds them again, by what is true then.
+        The first are not journalled: whoever goes on with the run finds them again, by what is true then. The others
+        are, as outcomes that no call brought.
         """
+        if any(status in _ACCEPTED for status in outcomes.statuses):
+            self._no += 1
+            self._commit.add(Sending(self._no, company, CARRIED, 0, 0, 1, outcomes.rows))
+            self._commit.add(Settled(self._no, 0, 0.0, "", outcomes))
         self._mark(company, outcomes)
 
     async def sending(self, call: Call, at: float) -> int:

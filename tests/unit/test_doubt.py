@@ -30,6 +30,7 @@ class FakeRows:
         """Begin with nothing asked for."""
         self.resent: list[set[int]] = []
         self.accepted: set[str] = set()
+        self.newer: set[int] = set()
         self.keys: dict[int, str] = {}
 
     def fresh(self) -> Iterator[Call | Outcomes]:
@@ -50,6 +51,10 @@ class FakeRows:
     def taken(self, keys: set[str]) -> set[str]:
         """Tell which keys accepted rows have."""
         return keys & self.accepted
+
+    def replaced(self, rows: set[int]) -> set[int]:
+        """Tell which rows a newer one has replaced."""
+        return rows & self.newer
 
 
 def make(rule: DoubtRule | None, *, look_up: bool = True) -> tuple[Doubts, FakeRows]:

@@ -36,6 +36,10 @@ class FakeRows:
         """Tell that none is taken."""
         return set()
 
+    def replaced(self, rows: set[int]) -> set[int]:
+        """Tell that none is replaced."""
+        return set()
+
 
 def make() -> Lane:
     """Make a lane whose doubts are looked up."""
