@@ -112,3 +112,20 @@ def test_a_day_limit_ends_the_run_and_the_rest_is_unsent(
     assert (load.report.accepted, load.report.unsent, load.report.refused, load.report.exit_code) == (40, 60, 0, 3)
     assert "may send again in" in load.report.stopped
     assert pq.read_metadata(load.folder / "unsent.parquet").num_rows == 60
+
+
+@pytest.mark.parametrize("mode", ["insert", "batch", "xml"])
+def test_a_company_with_more_places_than_calls_left_ends(
+    mode: str, simulate: Callable[..., Simulation], samples: Callable[..., Path]
+) -> None:
+    """Five calls at once in a company: while the last ones are on the wire, its lane has nothing to send."""
+    alike = parse_scenario(
+        "companies = 2\n[latency]\nper_company = 5\ninsert = { call_s = 0.1 }\n", source="a", name="a"
+    )
+    rows = {} if mode == "insert" else {"rows_per_call": 4}
+
+    done = simulate(
+        samples(rows=40, companies=2), alike, mode=mode, parallel=10, per_company=5, **rows, **UNLIMITED
+    )  # fmt: skip
+
+    assert (done.report.exit_code, done.report.accepted) == (0, 40)

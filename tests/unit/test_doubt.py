@@ -102,6 +102,20 @@ def test_a_call_that_creates_or_updates_is_sent_once_more() -> None:
     assert not doubts.open
 
 
+def test_a_row_that_a_newer_one_has_replaced_is_not_sent_again() -> None:
+    """The older values would come to stand over the newer ones; there is nothing more to do for it."""
+    doubts, rows = make("resend")
+    rows.newer = {1}
+    doubts.add([1, 2], 10.0)
+
+    done, call = doubts.calls()
+
+    assert done == all_rows(
+        [1], RowStatus.UNCHANGED, Note("replaced", "a newer row of the source has this key, and is there")
+    )
+    assert (list(call.rows), rows.resent) == ([2], [{2}])
+
+
 def test_nothing_is_asked_before_the_platform_can_no_longer_be_storing() -> None:
     """Counted from the last answer that was lost."""
     doubts, _ = make("look-up")

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from saasload.doubt import Doubts
+from saasload.doubt import MOST_ROUNDS, Doubts
 from saasload.lane import Lane, Quiet
-from saasload.model import Call, Company, Fragments, Outcomes, Reply, RowStatus, all_rows
+from saasload.model import Call, Company, Fragments, Note, Outcomes, Reply, RowStatus, all_rows
+from saasload.order import KeyOrder
 from saasload.profile import load_profile
 from saasload.wire.lookup import LookUp
 from saasload.wire.values import Plain
@@ -125,3 +126,55 @@ def test_a_lane_without_doubts_ends() -> None:
     lane.doubts.add([5], 0.0)
 
     assert isinstance(lane.next(0.0), Quiet)
+
+
+def ordered() -> Lane:
+    """Make a lane of an upload, with row 0 in doubt and a call of rows 4 and 5 put back, of which 4 has its key."""
+    profile = load_profile("mock")
+    entity = profile.entity("Account")
+    assert entity.look_up is not None
+    look_up = LookUp(profile, entity, entity.look_up, ["Code"])
+    rows = FakeRows()
+    lane = Lane(COMPANY, rows, Doubts(COMPANY, rows, "resend", look_up), KeyOrder(0, one_by_one=True))
+    lane.lost([0], 0.0)
+    lane.put_back([Call(COMPANY, Fragments([4, 5], [b"x", b"x"], ["K0", "K5"]), 2)])
+    return lane
+
+
+def rows_of(item: object) -> list[int]:
+    """List the rows of what a lane gave."""
+    assert isinstance(item, Call | Outcomes)
+    return list(item.rows)
+
+
+def test_rows_that_wait_for_an_older_one_go_after_it() -> None:
+    """Last of all; the others do not wait for them."""
+    lane = ordered()
+
+    assert [rows_of(lane.next(0.0)) for _ in range(4)] == [[5], [1], [2], [3]]
+    assert isinstance(lane.next(0.0), Quiet)
+    again = lane.next(30.0)
+    assert isinstance(again, Call)
+    assert rows_of(again) == [0]
+    assert lane.next(30.0) is None
+    lane.answered(again, all_rows([0], RowStatus.CREATED))
+    assert rows_of(lane.next(30.0)) == [4]
+    assert lane.next(30.0) is None
+
+
+def test_rows_that_waited_for_one_that_was_given_up_go_when_it_can_no_longer_be_stored() -> None:
+    """It would else be stored after them."""
+    lane = ordered()
+    for _ in range(4):
+        lane.next(0.0)
+    for number in range(1, MOST_ROUNDS + 1):
+        again = lane.next(30.0 * number)
+        assert isinstance(again, Call)
+        lane.answered(again, all_rows([0], RowStatus.IN_DOUBT, Note("late")))
+        lane.lost([0], 30.0 * number)
+
+    quiet = lane.next(91.0)
+
+    assert isinstance(quiet, Quiet)
+    assert quiet.until == 120.0
+    assert rows_of(lane.next(120.0)) == [4]
