@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from mock_server import batch, oauth_pages, rest
+from mock_server.csrf import HEADER
 from mock_server.faults import ConnectionDroppedError
 from mock_server.replies import HTML, Asked, Reply, Work, error
 from mock_server.routes import CURRENT, Route, route
@@ -94,6 +95,8 @@ class Exchange:
             prefer=headers.get(b"prefer", b"").lower(),
             authorization=authorization,
         )
+        if world.sessions is not None:
+            asked.csrf, asked.cookie = headers.get(HEADER, b""), headers.get(b"cookie", b"")
         if target.kind in {"authorize", "token"}:
             return self._sign_in(target, asked)
         wall_s = world.clock.wall_at(self._at_s)
@@ -135,6 +138,19 @@ class Exchange:
         return reply
 
     async def _carry_out(self, target: Route, asked: Asked) -> Reply:
+        """Ask for a token against forgery, where the scenario has one, and go on."""
+        sessions = self._world.sessions
+        if sessions is None or target.company == CURRENT:
+            return await self._do(target, asked)
+        now_s = self._world.clock.now_s()
+        if asked.method not in {"GET", "HEAD"}:
+            return sessions.check(target.company, asked.csrf, asked.cookie, now_s) or await self._do(target, asked)
+        reply = await self._do(target, asked)
+        if asked.csrf.lower() == b"fetch" and reply.status < 400:
+            reply.headers += sessions.give(target.company, now_s)
+        return reply
+
+    async def _do(self, target: Route, asked: Asked) -> Reply:
         """Meet the fault that is due, if any, and do the work."""
         world = self._world
         fault = world.faults.pick(target.company, self._endpoint, self._at_s) if world.faults.live else None

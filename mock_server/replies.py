@@ -39,7 +39,8 @@ class Asked:
     """One request, as the rooms behind the door see it.
 
     `base` is scheme and host as the client wrote them; `prefer`, `content_type` and `authorization` are header
-    values; `twist` is a fault that only the room that does the work can play.
+    values, and so are `csrf` and `cookie`, where the scenario asks for them; `twist` is a fault that only the room
+    that does the work can play.
     """
 
     method: str
@@ -49,6 +50,8 @@ class Asked:
     content_type: bytes = b""
     prefer: bytes = b""
     authorization: bytes = b""
+    csrf: bytes = b""
+    cookie: bytes = b""
     twist: str = ""
 
 

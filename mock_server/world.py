@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from mock_server.clock import Clock
 from mock_server.companies import draw_companies
+from mock_server.csrf import Sessions
 from mock_server.entities import ACCOUNT, Entity
 from mock_server.faults import Faults
 from mock_server.latency import Latency
@@ -80,6 +81,7 @@ class World:
         self.latency = Latency(scenario.latency, clock=self.clock, seed=scenario.seed, companies=scenario.company,
                                slowdowns=scenario.slowdowns)  # fmt: skip
         self.door = Door(scenario.token, scenario.oauth, seed=scenario.seed)
+        self.sessions = None if scenario.csrf is None else Sessions(scenario.csrf, seed=scenario.seed)
         self.tallies: dict[int, Tally] = {}
         self.durations: dict[str, Durations] = {}
         self.calls: deque[CallLine] = deque(maxlen=KEPT_CALLS)

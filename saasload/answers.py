@@ -5,6 +5,7 @@
 | 2xx | stored: the body says more |
 | 429, 503 with Retry-After (`not_executed`) | nothing was executed: send again, after the wait it asks for |
 | 401 (`sign_in`) | nothing was executed: the token is not accepted |
+| 403 with `x-csrf-token: Required` (`[csrf]`) | nothing was executed: send again, with a new token |
 | 403 (`company_closed`) | nothing was executed: this company is closed to us |
 | 404, 405, 410, 501 (`absent`), or a text that says so | nothing was executed: there is no such door |
 | 413 (`too_large`) | nothing was executed: send less at once |
@@ -21,7 +22,7 @@ from typing import Any
 import orjson
 
 from saasload.model import Note, Reply, RowStatus
-from saasload.profile import Answers
+from saasload.profile import Answers, CsrfSpec
 
 REQUEST_TIMEOUT = 408
 LONGEST_MESSAGE = 300
@@ -63,6 +64,12 @@ def meaning(status: int, text: str, answers: Answers) -> Meaning:
     if answers.business(text) is not None or (400 <= status < 500 and status != REQUEST_TIMEOUT):
         return Meaning.REFUSED
     return Meaning.IN_DOUBT
+
+
+def token_wanted(reply: Reply, csrf: CsrfSpec) -> bool:
+    """Tell whether an answer refuses a call for its token against forgery, which says that it was not executed."""
+    said = reply.headers.get(csrf.header.lower(), "").strip()
+    return reply.status in csrf.refused and said.casefold() == csrf.required.casefold()
 
 
 def row_answer(status: int, body: bytes, answers: Answers) -> tuple[RowStatus, Note]:

@@ -8,6 +8,7 @@ SaasloadError
 │   └── BusyError           the target asks to come back later
 ├── TransportError          one call failed below HTTP; the driver decides
 │   ├── NotSentError        the request never reached the target: send it again
+│   ├── NoTokenError        the target takes no token of ours against forgery: nothing was executed, nothing can be
 │   └── InDoubtError        it may have been applied: look before sending again
 ├── DecodeError             a reply that cannot be read; its rows are in doubt
 └── RunFolderError          the run folder cannot be written or read
@@ -48,7 +49,16 @@ class TransportError(SaasloadError):
 
 
 class NotSentError(TransportError):
-    """The request never reached the target: send it again."""
+    """The request never reached the target: send it again; `wait_s` says when, where that is known."""
+
+    def __init__(self, message: str, wait_s: float | None = None) -> None:
+        """Take the line for a person, and the wait."""
+        super().__init__(message)
+        self.wait_s = wait_s
+
+
+class NoTokenError(TransportError):
+    """The target takes no token of ours against forgery: nothing was executed, and nothing can be."""
 
 
 class InDoubtError(TransportError):

@@ -17,7 +17,7 @@ from saasload.policy.headers import HeaderSpec, read_limits
 from saasload.policy.parallelism import Parallelism, reply_kind
 from saasload.policy.retry import GiveUp, after_not_sent, after_refusal, retry_after
 from saasload.policy.schedule import Schedule
-from saasload.profile import Answers, RetrySpec
+from saasload.profile import Answers, CsrfSpec, RetrySpec
 from saasload.verdict import (
     Again,
     CloseCompany,
@@ -73,6 +73,7 @@ class Terms:
     max_rejected: float
     retry: RetrySpec
     answers: Answers
+    csrf: CsrfSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +194,7 @@ class Exchange:
 
     def _judge(self, call: Call, reply: Reply) -> Verdict:
         if not call.question:
-            return on_reply(call, reply, self._wire, self._terms.answers)
+            return on_reply(call, reply, self._wire, self._terms.answers, self._terms.csrf)
         if not 200 <= reply.status < 300:
             return on_question(reply, self._terms.answers)
         try:

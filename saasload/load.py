@@ -15,6 +15,7 @@ import anyio
 
 from saasload.budget import SharedBudget
 from saasload.clock import Clock
+from saasload.csrf import CompanyFormat, Tokens
 from saasload.doubt import Doubts
 from saasload.driver import Driver
 from saasload.errors import RunFolderError, SaasloadError, UsageError
@@ -147,10 +148,13 @@ class Load:
         fixed = None if job.parallel == "auto" else job.parallel
         self.parallelism = Parallelism(fixed, per_company=self.per_company, hint=self.hint, rng=rng)
         schedule = Schedule(left, Budget((), offset=0.0), per_company=self.parallelism.company_limit, order=job.order)
+        language = Language(prepared.wire, prepared.look_up)
+        if prepared.profile.csrf is not None:
+            send = Tokens(prepared.profile, prepared.profile.csrf, send, budget, self.clock).send
+            language = Language(CompanyFormat(prepared.wire), prepared.look_up)
         recorder = self.observer.recording(self.book, prepared, self.clock)
         outside = Outside(send, self.clock, recorder, budget, header_spec(prepared.profile), rng)
         lanes = [self._lane(company) for company in left]
-        language = Language(prepared.wire, prepared.look_up)
         self.driver = driver = Driver(lanes, schedule, language, self._terms(self.parallelism), outside)
         live = Live(
             rows=self.spool.index.rows,
@@ -189,6 +193,7 @@ class Load:
             max_rejected=job.max_rejected(self.spool.index.rows),
             retry=profile.retry,
             answers=profile.answers,
+            csrf=profile.csrf,
         )
 
     def _lane(self, company: Company) -> Lane:

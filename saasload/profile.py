@@ -206,6 +206,22 @@ class CompaniesSpec(Strict):
     code: str = "Code"
 
 
+class CsrfSpec(Strict):
+    """A token against forgery that each call which changes something has to carry.
+
+    A GET of `path` with `fetch` in the `header` is answered with a token in that header, and with the cookies it
+    belongs to; both are a company's own. A call without a valid one comes back with a status of `refused` and with
+    `required` in the header, and was not executed.
+    """
+
+    path: str
+    header: str = Field("x-csrf-token", pattern=r"^[A-Za-z0-9-]+$")
+    fetch: str = "Fetch"
+    required: str = "Required"
+    refused: tuple[int, ...] = (403,)
+    deadline_s: Seconds = 30.0
+
+
 class RetrySpec(Strict):
     """When a call that was certainly not executed is sent again: full-jitter back-off."""
 
@@ -237,6 +253,7 @@ class PlatformProfile(Strict):
     problem_header: str = ""
     retry: RetrySpec = RetrySpec()
     answers: Answers = Answers()
+    csrf: CsrfSpec | None = None
     entities: Mapping[str, EntitySpec]
 
     @model_validator(mode="after")

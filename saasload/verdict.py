@@ -4,6 +4,7 @@
 |---|---|
 | an answer about rows | settle them; rows it did not try go again |
 | never sent | send again |
+| refused for its token against forgery | send again, with a new one; stop the run where no token is taken |
 | not executed (see `answers.py`) | send again after the wait |
 | refused as a whole, or too large | split, until the row at fault stands alone |
 | company closed to us | close the company, its rows stay unsent |
@@ -13,10 +14,10 @@
 
 from dataclasses import dataclass
 
-from saasload.answers import Meaning, meaning, message_of, reply_note
-from saasload.errors import DecodeError, NotSentError, TransportError
+from saasload.answers import Meaning, meaning, message_of, reply_note, token_wanted
+from saasload.errors import DecodeError, NoTokenError, NotSentError, TransportError
 from saasload.model import Call, Note, Outcomes, Reply, RowStatus, all_rows
-from saasload.profile import Answers
+from saasload.profile import Answers, CsrfSpec
 from saasload.wire import Refusal, WireFormat
 from saasload.wire.reconcile import reconcile
 
@@ -79,7 +80,9 @@ Verdict = Settle | Again | Split | CloseCompany | StopRun | Drop
 def on_failure(call: Call, error: TransportError) -> Verdict:
     """Judge a call that failed below HTTP; a question may be asked as often as it takes."""
     if isinstance(error, NotSentError):
-        return Again(Note("not-sent", str(error)), None, sent=False)
+        return Again(Note("not-sent", str(error)), None, sent=error.wait_s is not None, wait_s=error.wait_s)
+    if isinstance(error, NoTokenError):
+        return StopRun(Note("csrf", str(error)), str(error))
     note = Note("answer-lost", str(error))
     return Again(note, None, sent=True) if call.question else in_doubt(call, note)
 
@@ -109,13 +112,15 @@ def in_doubt(call: Call, note: Note) -> Settle:
 
 
 def on_reply(  # noqa: PLR0911 one exit a row of the table
-    call: Call, reply: Reply, wire: WireFormat, answers: Answers
+    call: Call, reply: Reply, wire: WireFormat, answers: Answers, csrf: CsrfSpec | None = None
 ) -> Verdict:
     """Judge a call that was answered."""
     if 200 <= reply.status < 300:
         return _on_success(call, reply, wire)
     text = message_of(reply.body)
     note = reply_note(reply)
+    if csrf is not None and token_wanted(reply, csrf):
+        return Again(Note("csrf", note.message, http_status=reply.status), None, sent=True, wait_s=0.0)
     match meaning(reply.status, text, answers):
         case Meaning.NOT_EXECUTED if reply.status in answers.executed_unless_retry_after and _asked(reply) is None:
             return in_doubt(call, Note("unclear-answer", note.message, http_status=reply.status))

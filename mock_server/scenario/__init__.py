@@ -12,6 +12,7 @@ from mock_server.scenario.spec import (
     BatchMode,
     CompanySpec,
     Cost,
+    CsrfSpec,
     Endpoint,
     FaultKind,
     FaultSpec,
@@ -25,7 +26,7 @@ from mock_server.scenario.spec import (
 )
 
 __all__ = [
-    "BatchMode", "CompanySpec", "Cost", "Endpoint", "FaultKind", "FaultSpec", "JitterSpec", "LatencySpec", "LimitSpec",
-    "OAuthSpec", "Scenario", "ScenarioError", "SlowdownSpec", "SpreadSpec", "check_scenario", "load_scenario",
-    "parse_scenario", "scenario_folder", "scenario_names",
+    "BatchMode", "CompanySpec", "Cost", "CsrfSpec", "Endpoint", "FaultKind", "FaultSpec", "JitterSpec", "LatencySpec",
+    "LimitSpec", "OAuthSpec", "Scenario", "ScenarioError", "SlowdownSpec", "SpreadSpec", "check_scenario",
+    "load_scenario", "parse_scenario", "scenario_folder", "scenario_names",
 ]  # fmt: skip

@@ -135,6 +135,15 @@ class OAuthSpec(_Strict):
     """Whether an old refresh token ends the connection until somebody signs in again."""
 
 
+class CsrfSpec(_Strict):
+    """A token against forgery that each call which changes something has to show."""
+
+    lasts_s: PositiveFloat = 1800.0
+    """How long it opens, in mock seconds."""
+    lasts_calls: NonNegativeInt = 0
+    """For how many calls; 0 for as many as come."""
+
+
 class LimitSpec(_Strict):
     """What a company may ask for."""
 
@@ -216,6 +225,7 @@ class Scenario(_Strict):
     filter_needed: bool = False
     """True refuses a list that is neither filtered nor cut with `$top`."""
     oauth: OAuthSpec | None = None
+    csrf: CsrfSpec | None = None
     limits: LimitSpec | None = None
     latency: LatencySpec = LatencySpec()
     company: dict[int, CompanySpec] = {}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mock_server.scenario import load_scenario, scenario_names
-from saasload.profile import load_profile, profile_names
+from saasload.profile import CsrfSpec, load_profile, profile_names
 
-from .reading import ROOT, code_in, documents, read, table, tracked
+from .reading import ROOT, blocks, code_in, documents, read, table, tracked
 
 LAYERS = next(
     contract
@@ -117,3 +117,13 @@ def test_configuration_files_are_described(path: Path) -> None:
     first = path.read_text(encoding="utf-8").splitlines()[0]
 
     assert re.match(r'# \S|description = "\S', first), first
+
+
+def test_the_profile_with_a_token_against_forgery_says_what_is_usual(tmp_path: Path) -> None:
+    """The block that docs/profiles.md shows is a profile, and its values are the defaults."""
+    (block,) = blocks(read("docs/profiles.md"), "toml")
+    (tmp_path / "own.toml").write_text(block)
+
+    csrf = load_profile(str(tmp_path / "own.toml")).csrf
+
+    assert csrf == CsrfSpec(path="/api/v1/{company}/crm/")

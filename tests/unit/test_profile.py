@@ -165,3 +165,13 @@ def test_checked_data_does_not_change() -> None:
 def test_configuration_is_found() -> None:
     """Beside the package or above it."""
     assert (config_folder() / "platforms" / "mock.toml").is_file()
+
+
+def test_a_token_against_forgery_is_asked_for_as_is_usual_or_as_is_said(tmp_path: Path) -> None:
+    """Only its address has no default; a header's name is one."""
+    assert load_text(tmp_path, GOOD).csrf is None
+    usual = load_text(tmp_path, GOOD + '[csrf]\npath = "/{company}/"\n').csrf
+    assert usual is not None
+    assert (usual.header, usual.fetch, usual.required, usual.refused) == ("x-csrf-token", "Fetch", "Required", (403,))
+    assert "csrf.path" in message_for(tmp_path, GOOD + "[csrf]\n")
+    assert "csrf.header" in message_for(tmp_path, GOOD + '[csrf]\npath = "/"\nheader = "a b"\n')

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from saasload.errors import DecodeError, InDoubtError, NotSentError
+from saasload.errors import DecodeError, InDoubtError, NoTokenError, NotSentError
 from saasload.model import Call, Company, Fragments, Note, Outcomes, Reply, Request, RowStatus
-from saasload.profile import Answers, BusinessError
+from saasload.profile import Answers, BusinessError, CsrfSpec
 from saasload.verdict import Again, CloseCompany, Settle, Split, StopRun, Verdict, in_doubt, on_failure, on_reply
 from saasload.wire import Refusal
 
@@ -204,3 +204,46 @@ def test_a_lost_answer_is_in_doubt() -> None:
 def test_in_doubt_is_all_rows() -> None:
     """With one note."""
     settled(in_doubt(call_of(1, 2, 3), Note("deadline", "late")), RowStatus.IN_DOUBT, "deadline", 3)
+
+
+CSRF = CsrfSpec(path="/{company}/")
+WANTED = Reply(403, {"x-csrf-token": "Required"}, b"")
+
+
+@pytest.mark.parametrize(
+    ("reply", "csrf", "expected"),
+    [
+        (WANTED, CSRF, Again(Note("csrf", "HTTP 403", http_status=403), None, sent=True, wait_s=0.0)),
+        (Reply(403, {"x-csrf-token": "REQUIRED"}, b""), CSRF, Again),
+        (WANTED, None, CloseCompany),
+        (Reply(403, {}, b""), CSRF, CloseCompany),
+        (Reply(403, {"x-csrf-token": "abc"}, b""), CSRF, CloseCompany),
+        (Reply(400, {"x-csrf-token": "Required"}, b""), CSRF, Settle),
+        (
+            Reply(419, {"x-own": "stale"}, b""),
+            CsrfSpec(path="/", header="X-Own", required="Stale", refused=(419,)),
+            Again,
+        ),
+    ],
+)
+def test_a_refusal_for_the_token_against_forgery_is_no_other_403(
+    reply: Reply, csrf: CsrfSpec | None, expected: object
+) -> None:
+    """Only with status and header as the profile says; nothing was executed, and it goes again after the least wait."""
+    found = on_reply(call_of(1), reply, Heard(DecodeError("not to be read")), ANSWERS, csrf)
+
+    assert found == expected or type(found) is expected
+
+
+def test_a_session_that_is_not_to_be_had_stops_the_run() -> None:
+    """Nothing was executed, and no other call would be."""
+    found = on_failure(call_of(1), NoTokenError("the target refuses a fresh token"))
+
+    assert found == StopRun(Note("csrf", "the target refuses a fresh token"), "the target refuses a fresh token")
+
+
+def test_what_was_not_sent_waits_as_long_as_is_known() -> None:
+    """It is no failure of the connection, which is tried again by its own rule."""
+    assert on_failure(call_of(1), NotSentError("limit", 7.0)) == Again(
+        Note("not-sent", "limit"), None, sent=True, wait_s=7.0
+    )

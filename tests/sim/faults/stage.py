@@ -131,10 +131,10 @@ class Stage:
         }  # fmt: skip
 
 
-def set_up(folder: Path, mode: str, faults: dict[tuple[str, int], str]) -> Stage:
+def set_up(folder: Path, mode: str, faults: dict[tuple[str, int], str], world: str = WORLD) -> Stage:
     """Make a source of 24 rows over two companies, and a mock behind a line with faults."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "rows.parquet").exists():
         write_sample(folder / "rows.parquet", rows=ROWS, companies=COMPANIES)
-    app = create_app(parse_scenario(WORLD, source="test", name="test"), epoch0_s=EPOCH_S)
+    app = create_app(parse_scenario(world, source="test", name="test"), epoch0_s=EPOCH_S)
     return Stage(folder, mode, app, Faulty(app, faults))

@@ -10,6 +10,7 @@ from mock_server.scenario import scenario_names
 from mock_server.scenario.spec import (
     CompanySpec,
     Cost,
+    CsrfSpec,
     FaultKind,
     FaultSpec,
     JitterSpec,
@@ -22,9 +23,10 @@ from mock_server.scenario.spec import (
 )
 
 TEXT = (Path(__file__).parents[3] / "docs" / "mock-server.md").read_text(encoding="utf-8")
-TABLES = ("limits", "latency", "company", "oauth", "slowdowns", "faults")
+TABLES = ("limits", "latency", "company", "oauth", "csrf", "slowdowns", "faults")
 MODELS = (
-    CompanySpec, Cost, FaultSpec, JitterSpec, LatencySpec, LimitSpec, OAuthSpec, Scenario, SlowdownSpec, SpreadSpec,
+    CompanySpec, Cost, CsrfSpec, FaultSpec, JitterSpec, LatencySpec, LimitSpec, OAuthSpec, Scenario, SlowdownSpec,
+    SpreadSpec,
 )  # fmt: skip
 
 
