@@ -18,10 +18,11 @@ from saasload.contact import Surroundings, clock_of, connected, first_contact, o
 from saasload.errors import RunFolderError, UsageError
 from saasload.job import EMBEDDED, Job
 from saasload.load import Live, Load, settle_refused
-from saasload.model import Company, Reply
+from saasload.model import Company, Reply, RowStatus
 from saasload.prepare import Prepared, prepare
 from saasload.profile import Mode, PlatformProfile, load_profile
 from saasload.run.book import Book, Times
+from saasload.run.files import write_row_files
 from saasload.run.folder import find_run, make_run_folder, new_run_id
 from saasload.run.history import is_open, latest_paces, latest_parallel
 from saasload.run.journal import Journal, create_journal, open_journal
@@ -273,7 +274,11 @@ class _Run:
                 from saasload.run.carry import Known, carry  # noqa: PLC0415 rarely needed
 
                 then = Known(book.statuses, book.notes, self.journal.ids())
-                self.journal.begin_source(name, carry(old, spool, then))
+                try:
+                    self.journal.begin_source(name, carry(old, spool, then))
+                except BaseException:
+                    (self.folder / name).unlink(missing_ok=True)
+                    raise
                 self.journal.state({"fingerprint": fingerprint(job.source).facts()})
                 self.around.say(
                     f"{job.source.name}: read anew, {spool.index.rows:,} rows; known ones keep their outcomes"
@@ -329,11 +334,17 @@ class _Run:
         book = self._book(spool, offset)
         settle_refused(spool, book, self.prepared.company_column)
         if self.how is not None:
-            settled = f"{book.counts.total():,} of {spool.index.rows:,} rows settled"
+            in_doubt = book.counts[RowStatus.IN_DOUBT]
+            settled = f"{book.counts.total() - in_doubt:,} of {spool.index.rows:,} rows settled"
+            settled += f", {in_doubt:,} in doubt" if in_doubt else ""
             self.around.say(f"going on with run {self.folder.name}: {settled}")
         load = Load(self.prepared, spool, book, clock)
         load.hint = self._hint(url, first)
-        load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
+        try:
+            load.in_doubt(self.how.in_doubt if self.how is not None else "skip")
+        except UsageError:
+            write_row_files(self.folder, spool, book)  # what a person is sent to look at, as it is now
+            raise
         self.journal.state({"state": "sending", "to": url})
         async with open_budget(self.prepared, self.around, url, clock, first) as budget:
             while True:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import anyio
@@ -26,7 +26,8 @@ Send = Callable[[Request], Awaitable[Reply]]
 class Proof:
     """Rows that were accepted, and what the target holds of them: each once, or missing, or more than once.
 
-    `different` are there once, with another content; `keyless` cannot be asked for.
+    `different` are there once, with another content; `replaced` were updated by a later row with their key, of
+    which alone the target can tell; `keyless` cannot be asked for.
     """
 
     run: str
@@ -35,6 +36,7 @@ class Proof:
     missing: int
     twice: int
     different: int
+    replaced: int
     keyless: int
     calls: int
 
@@ -56,6 +58,8 @@ class Proof:
             ),
             f"read back by natural key in {self.calls:,} calls",
         ]
+        if self.replaced:
+            lines.append(f"{self.replaced:,} rows were updated by a later row with their key")
         if self.keyless:
             lines.append(f"{self.keyless:,} rows have no key to ask for")
         return lines
@@ -90,35 +94,56 @@ class Verifier:
             if isinstance(first, SaasloadError):
                 raise first from None
             raise
-        names = ("expected", "once", "missing", "twice", "different", "keyless", "calls")
+        names = ("expected", "once", "missing", "twice", "different", "replaced", "keyless", "calls")
         return Proof(run, **{name: self._tally[name] for name in names})
 
     async def _company(self, company: Company, budget: SharedBudget) -> None:
         rows = SpooledRows(self._prepared, self._spool, company, self._statuses)
         async with self._slots:
-            async for keys, sent in self._questions(company, rows):
-                found = await self._ask(company, keys, budget)
-                for key, values in zip(keys, sent, strict=True):
-                    there = found.get(key.strip(), [])
-                    if len(there) == 1 and self._look_up.differing(values, there[0]):
-                        self._tally["different"] += 1
-                    self._tally["once" if len(there) == 1 else "twice" if there else "missing"] += 1
+            last, wanted = self._last_of_each_key(rows)
+            for asked in self._questions(company, rows, last):
+                found = await self._ask(company, [key for key, _ in asked], budget)
+                for key, values in asked:
+                    self._compare(wanted[key.strip()], values, found.get(key.strip(), []))
 
-    async def _questions(
-        self, company: Company, rows: SpooledRows
-    ) -> AsyncIterator[tuple[Sequence[str], Sequence[Mapping[str, Plain]]]]:
-        accepted = [row for row in rows.all() if RowStatus.CREATED <= self._statuses[row] <= RowStatus.UNCHANGED]
+    def _last_of_each_key(self, rows: SpooledRows) -> tuple[list[int], Counter[str]]:
+        """Find the last accepted row of each key, and how many rows of it should be there.
+
+        That is one, which the last row updated, unless the target created several with one key.
+        """
+        accepted = rows.accepted()
+        last: dict[str, int] = {}
+        created: Counter[str] = Counter()
+        keyed = 0
+        for row, key in rows.keys(accepted):
+            keyed += 1
+            last[key.strip()] = max(row, last.get(key.strip(), 0))
+            created[key.strip()] += self._statuses[row] == RowStatus.CREATED
+        wanted = Counter({key: max(1, created[key]) for key in last})
         self._tally["expected"] += len(accepted)
-        while accepted:
-            some, accepted = accepted[: self._look_up.max_keys], accepted[self._look_up.max_keys :]
-            # The last of several rows with one key is what an upsert leaves there.
-            by_key = {key: values for key, values in rows.sent(set(some)).values() if key}
-            self._tally["keyless"] += len(some) - len(by_key)
-            keys = list(by_key)
-            while keys:
-                count = self._look_up.fit(company, keys)
-                asked, keys = keys[:count], keys[count:]
-                yield asked, [by_key[key] for key in asked]
+        self._tally["keyless"] += len(accepted) - keyed
+        self._tally["replaced"] += keyed - wanted.total()
+        return sorted(last.values()), wanted
+
+    def _compare(self, wanted: int, values: Mapping[str, Plain], there: Sequence[Entity]) -> None:
+        if len(there) > wanted:
+            self._tally["twice"] += wanted
+            return
+        self._tally["once"] += len(there)
+        self._tally["missing"] += wanted - len(there)
+        if wanted == 1 and there and self._look_up.differing(values, there[0]):
+            self._tally["different"] += 1
+
+    def _questions(
+        self, company: Company, rows: SpooledRows, last: list[int]
+    ) -> Iterator[Sequence[tuple[str, Mapping[str, Plain]]]]:
+        while last:
+            some, last = last[: self._look_up.max_keys], last[self._look_up.max_keys :]
+            sent = list(rows.sent(set(some)).values())
+            while sent:
+                count = self._look_up.fit(company, [key for key, _ in sent])
+                yield sent[:count]
+                sent = sent[count:]
 
     async def _ask(self, company: Company, keys: Sequence[str], budget: SharedBudget) -> Mapping[str, Sequence[Entity]]:
         profile = self._prepared.profile

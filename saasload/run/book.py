@@ -161,7 +161,11 @@ class Book:
         self.closed_by.pop(None, None)
 
     def forget_doubts(self) -> None:
-        """Take a person's word that rows in doubt are not there: they are unsent again, and journalled as such."""
+        """Take a person's word that rows in doubt are not there: they are unsent again, for this process.
+
+        The journal goes on calling them in doubt until a call of theirs is answered: whoever goes on after a crash
+        asks a person anew, for by then some may be there.
+        """
         doubtful = [row for row, status in enumerate(self.statuses) if status == RowStatus.IN_DOUBT]
         for row in doubtful:
             self.statuses[row] = 0

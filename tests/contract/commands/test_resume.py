@@ -239,6 +239,7 @@ def test_the_proof_counts_what_the_target_holds(place: Place, serve: Callable[..
 
     found = {name: proof.report[name] for name in ("expected", "once", "missing", "twice", "different", "keyless")}
     assert found == {"expected": 120, "once": 120, "missing": 0, "twice": 0, "different": 0, "keyless": 0}
+    assert proof.report["replaced"] == 0
     assert proof.code == 0
     other = serve()
     journal = place.folder / "runs" / "run" / "journal.db"

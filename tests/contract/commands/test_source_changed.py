@@ -158,6 +158,7 @@ def test_rows_that_cannot_be_told_apart_are_refused(place: Place, serve: Callabl
 
     with pytest.raises(UsageError, match="told apart by nothing"):
         resume_sync(place.folder / "runs", "run", Resume(source_changed="accept"))
+    assert [path.name for path in (place.folder / "runs" / "run").glob("spool*")] == ["spool.arrow"]
 
     assert server.audit()["calls"] - calls <= 1  # the list of companies
 
@@ -172,6 +173,7 @@ def test_other_columns_are_refused(place: Place, serve: Callable[..., Server]) -
 
     with pytest.raises(UsageError, match="City"):
         resume_sync(place.folder / "runs", "run", Resume(source_changed="accept"))
+    assert [path.name for path in (place.folder / "runs" / "run").glob("spool*")] == ["spool.arrow"]
 
 
 def test_rows_that_are_dealt_anew_are_refused(place: Place, serve: Callable[..., Server]) -> None:

@@ -184,3 +184,26 @@ class _Free:
 
     def is_free(self, _endpoint: str) -> bool:
         return True
+
+
+class PowerFailureError(BaseException):
+    """The process is gone."""
+
+
+class Crashing(Faulty):
+    """A line on which one call, before or after it is carried out, is the last thing a process does."""
+
+    crash_at = 0
+    crash_when_asked = False
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Let a call pass, spoil it, or end the process."""
+        if self.crash_when_asked and "filter" in scope["query_string"].decode():
+            self.crash_when_asked = False
+            raise PowerFailureError
+        if scope["method"] == "POST" and self.seen["write"] + 1 == abs(self.crash_at):
+            if self.crash_at > 0:
+                await self.app(scope, receive, send)
+            self.crash_at = 0
+            raise PowerFailureError
+        await super().__call__(scope, receive, send)

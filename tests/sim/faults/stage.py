@@ -1,7 +1,7 @@
 """One source, one mock behind a faulty line, and runs that follow each other on one virtual clock."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ class Stage:
     app: MockApp
     faulty: Faulty
     elapsed_s: float = 0.0
+    said: list[str] = field(default_factory=list)
 
     def push(self, **arguments: Any) -> Report:
         """Begin a run."""
@@ -75,7 +76,7 @@ class Stage:
         return await verify(self.folder / "runs", "run", self._around())
 
     def _around(self) -> Surroundings:
-        return Surroundings(app=self.faulty, clock=Clock.virtual(epoch_s=EPOCH_S))
+        return Surroundings(app=self.faulty, clock=Clock.virtual(epoch_s=EPOCH_S), say=self.said.append)
 
     def _run(self, main: Callable[[], Awaitable[T]]) -> T:
         clock = trio.testing.MockClock(autojump_threshold=0)

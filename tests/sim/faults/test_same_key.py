@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from saasload.engine import Resume
 from saasload.run.report import Report
 
-from .line import FAULTS, ONLY, REFUSES, Faulty, Message, Receive, Send
-from .stage import Stage, set_up
+from .line import FAULTS, ONLY, REFUSES, Crashing, PowerFailureError
+from .stage import WORLD, Stage, set_up
 
 
 def write_rows(folder: Path, keys: Sequence[tuple[str, str]]) -> None:
@@ -54,29 +54,6 @@ def test_an_upload_that_was_lost_does_not_come_after_a_newer_row_of_its_key(
 
     assert (report.exit_code, report.accepted) == (0, 4)
     assert stage.names() == {("1001", "1"): "Row 3", ("1001", "2"): "Row 2", ("1001", "3"): "Row 4"}
-
-
-class PowerFailureError(BaseException):
-    """The process is gone."""
-
-
-class Crashing(Faulty):
-    """A line on which one call, before or after it is carried out, is the last thing a process does."""
-
-    crash_at = 0
-    crash_when_asked = False
-
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Let a call pass, spoil it, or end the process."""
-        if self.crash_when_asked and "filter" in scope["query_string"].decode():
-            self.crash_when_asked = False
-            raise PowerFailureError
-        if scope["method"] == "POST" and self.seen["write"] + 1 == abs(self.crash_at):
-            if self.crash_at > 0:
-                await self.app(scope, receive, send)
-            self.crash_at = 0
-            raise PowerFailureError
-        await super().__call__(scope, receive, send)
 
 
 def _until_done(stage: Stage, **arguments: int) -> Report:
@@ -153,3 +130,44 @@ def test_the_last_row_of_each_key_is_what_the_target_holds(
     assert stage.adds_up(report, len(keys))
     stage.ledger()  # with what is stored late
     assert stage.names() == {key: f"Row {row}" for row, key in enumerate(keys, 1)}
+
+
+@pytest.mark.parametrize(
+    ("mode", "keys", "expected"),
+    [
+        ("xml", [str(number % 50) for number in range(120)], (120, 50, 0, 0, 70)),
+        ("insert", [str(number) for number in range(45)], (45, 45, 0, 0, 0)),
+        ("insert", ["1", "2", "1", "1"], (4, 4, 0, 0, 0)),
+    ],
+    ids=["updated", "created", "created-with-one-key"],
+)
+def test_the_proof_knows_rows_with_one_key(
+    mode: str, keys: list[str], expected: tuple[int, ...], tmp_path: Path
+) -> None:
+    """However far apart they stand; updated by each other they are one row there, created they are as many."""
+    write_rows(tmp_path, [("1001", key) for key in keys])
+    stage = set_up(tmp_path, mode, {}, "unique_code = false\n" + WORLD)
+    assert stage.push().exit_code == 0
+
+    proof = stage.verify()
+
+    assert (proof.expected, proof.once, proof.missing, proof.twice, proof.replaced) == expected
+    assert (proof.exit_code, proof.different, proof.keyless) == (0, 0, 0)
+    assert proof.expected == proof.once + proof.replaced
+
+
+def test_the_proof_finds_what_is_missing_and_what_is_there_too_often(tmp_path: Path) -> None:
+    """Of a key that several rows share, too."""
+    write_rows(tmp_path, [("1001", key) for key in "12344"])
+    stage = set_up(tmp_path, "xml", {})
+    assert stage.push().exit_code == 0
+    (book,) = stage.app.world.ledger.books().values()
+    for number in list(book.numbers()):
+        if book.codes[number] in {"1", "4"}:
+            book.delete(number)
+    book.add("2", book.rows[next(number for number in book.numbers() if book.codes[number] == "2")])
+
+    proof = stage.verify()
+
+    assert (proof.expected, proof.once, proof.missing, proof.twice, proof.replaced) == (5, 1, 2, 1, 1)
+    assert proof.exit_code == 1
