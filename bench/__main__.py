@@ -6,11 +6,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import idle, memory, peers, zero
+from bench import idle, memory, peers, resume, zero
 from bench.machine import ROOT, Tell, describe, module, run
 from bench.tables import table, write_between
 
-SECTIONS = ("zero", "peers", "memory", "policy", "idle")
+SECTIONS = ("zero", "peers", "memory", "resume", "policy", "idle")
 MODES = ("insert", "batch", "xml")
 PAGE = ROOT / "docs" / "performance.md"
 
@@ -44,8 +44,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5, help="runs of each contender (default: %(default)s)")
     parser.add_argument(
         "--rows", type=int, default=200_000,
-        help="rows by batch; half of them by xml, a twentieth by insert, half and five times as many for memory "
-        "(default: %(default)s)",
+        help="rows by batch; half of them by xml, a twentieth by insert, half and five times as many for memory, "
+        "five times as many for resume (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.relative_to(ROOT)}")
     parser.add_argument("--quiet", action="store_true", help="tables only")
@@ -66,6 +66,8 @@ def _section(name: str, folder: Path, options: argparse.Namespace, tell: Tell) -
             return peers.measure(folder, repeats=options.repeats, tell=tell)
         case "memory":
             return memory.measure(folder, rows=options.rows, repeats=options.repeats, tell=tell)
+        case "resume":
+            return resume.measure(folder, rows=options.rows, repeats=options.repeats, tell=tell)
         case "policy":
             figures = run(module("policy"), folder).said
             lines = [[what, *(f"{value:.2f}" for value in values)] for what, values in figures.items()]

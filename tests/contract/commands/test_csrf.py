@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import httpx
 import orjson
 import pytest
 
@@ -30,7 +29,7 @@ def push(place: Place, server: Server, mode: str) -> tuple[str, ...]:
 
 def refusals(server: Server) -> int:
     """Count the calls that were refused for their token."""
-    lines = httpx.get(f"{server.url}/_mock/calls", params={"status": 403, "last": 10_000}).text.splitlines()
+    lines = server.client.get("/_mock/calls", params={"status": 403, "last": 10_000}).text.splitlines()
     return sum(orjson.loads(line)["status"] == 403 for line in lines)
 
 
