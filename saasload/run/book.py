@@ -1,9 +1,12 @@
 """Keep what becomes of every row, and of every call: in memory for the load, in the journal for good."""
 
+import gc
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from saasload.model import Call, Company, Note, Outcomes, RowStatus, Trip, all_rows
 from saasload.run.commit import GroupCommit
@@ -68,27 +71,37 @@ class Book:
         Raises RunFolderError for what no process of ours can have written: the file is damaged.
         """
         try:
-            self._replay()
+            with _collector_off():
+                self._replay()
         except (ValueError, TypeError, LookupError, OSError, OverflowError, AssertionError) as error:
             raise self._journal.damaged(error) from error
 
     def _replay(self) -> None:
-        statuses = self.statuses
         plain: Counter[tuple[Company, int]] = Counter()
-        for entry in self._journal.replay():
-            company, form, row, _, outcome, _, notes = entry
-            if row is not None and outcome and notes is None and not statuses[row]:
-                # A million calls of one row each are a million turns of this loop.
-                statuses[row] = outcome
-                plain[company, outcome] += 1
-            elif outcome != 0 and (outcome is not None or form != LOOK_UP):
-                self._mark(company, _outcomes(entry))
+        # a million calls of one row each are the longest that there is to read
+        for chunk in self._journal.replay_chunks():
+            if not self._replay_plain(chunk, plain):
+                for entry in map(Entry._make, chunk):
+                    if entry.outcome != 0 and (entry.outcome is not None or entry.form != LOOK_UP):
+                        self._mark(entry.company, _outcomes(entry))
         for (company, code), count in plain.items():
             self.counts[RowStatus(code)] += count
             self.companies[company].outcomes[RowStatus(code)] += count
         for company, count in self._journal.count_calls().items():
             self.companies[company].calls += count
             self.calls += count
+
+    def _replay_plain(self, chunk: Sequence[tuple[Any, ...]], plain: Counter[tuple[Company, int]]) -> bool:
+        """Take over calls of one row each, none of which was heard of before; else take nothing, and say False."""
+        companies, _, rows, _, outcomes, _, notes = zip(*chunk, strict=True)
+        if None in rows or not all(outcomes) or any(notes):
+            return False
+        if len(set(rows)) < len(rows) or any(map(self.statuses.__getitem__, rows)):
+            return False
+        for row, outcome in zip(rows, outcomes, strict=True):
+            self.statuses[row] = outcome
+        plain.update(zip(companies, outcomes, strict=True))
+        return True
 
     def refused_here(self, company: Company, outcomes: Outcomes) -> None:
         """Keep the outcomes of rows that need no call: they cannot be sent, or need not be any more.
@@ -202,6 +215,18 @@ class Book:
         tally[before] = tally.get(before, 0) - 1
         self.statuses[row] = 0
         self.notes.pop(row, None)
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    """Keep the garbage collector from walking all that is loaded each time some thousand plain tuples were made."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _outcomes(entry: Entry) -> Outcomes:

@@ -220,3 +220,24 @@ def test_what_no_process_of_ours_can_have_written_is_damage(journal: Journal, tm
         with pytest.raises(RunFolderError, match=rf"{FILE}: damaged"):
             make_book(journal)
         journal._connection.execute(f"update {table} set {back or 'notes = null'}")  # noqa: S608
+
+
+@pytest.mark.parametrize("between", [None, "other", "same"])
+def test_calls_of_one_row_are_taken_over_whether_some_are_heard_of_twice_or_not(
+    between: str | None, journal: Journal
+) -> None:
+    """A book that is read again counts as the one that was written, in one go or call by call."""
+    book = make_book(journal)
+    play(book, call_of([1]), all_rows([1], CREATED))
+    play(book, call_of([6], B), all_rows([6], RowStatus.UPDATED))
+    if between is not None:
+        play(book, call_of([2]), all_rows([2], IN_DOUBT))
+        play(book, call_of([2] if between == "same" else [3]), all_rows([2 if between == "same" else 3], CREATED))
+
+    again = make_book(journal)
+
+    assert (again.statuses, +again.counts, again.calls) == (book.statuses, +book.counts, book.calls)
+    assert {name: +count.outcomes for name, count in again.companies.items()} == {
+        name: +count.outcomes for name, count in book.companies.items()
+    }
+    assert adds_up(again)
