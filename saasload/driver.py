@@ -133,8 +133,6 @@ class Driver:
         elif not self._schedule.in_flight(company):
             self._schedule.close(company)
             self._budget.release(company)
-        else:
-            self._schedule.rest(company)
         return None
 
     async def _rest(self, *, timed: bool) -> None:

@@ -15,7 +15,6 @@ import anyio
 
 from saasload.budget import SharedBudget
 from saasload.clock import Clock
-from saasload.csrf import CompanyFormat, Tokens
 from saasload.doubt import Doubts
 from saasload.driver import Driver
 from saasload.errors import RunFolderError, SaasloadError, UsageError
@@ -150,6 +149,8 @@ class Load:
         schedule = Schedule(left, Budget((), offset=0.0), per_company=self.parallelism.company_limit, order=job.order)
         language = Language(prepared.wire, prepared.look_up)
         if prepared.profile.csrf is not None:
+            from saasload.csrf import CompanyFormat, Tokens  # noqa: PLC0415 rarely needed
+
             send = Tokens(prepared.profile, prepared.profile.csrf, send, budget, self.clock).send
             language = Language(CompanyFormat(prepared.wire), prepared.look_up)
         recorder = self.observer.recording(self.book, prepared, self.clock)

@@ -23,7 +23,6 @@ class _Place:
     queued: bool = False
     resting: bool = False
     closed: bool = False
-    resting: bool = False
 
 
 Order = Literal["longest", "fifo", "fair"]
@@ -148,10 +147,6 @@ class Schedule:
         # With a call of its own on the wire, the lane has news only when that is back; it may stand in the queue.
         place.resting = place.in_flight > 0
         self._enqueue(company)
-
-    def rest(self, company: Company) -> None:
-        """Note that a lane has nothing to send before one of its calls is back."""
-        self._lanes[company].resting = True
 
     def in_flight(self, company: Company) -> int:
         """Count a company's calls on the wire."""

@@ -284,15 +284,3 @@ def test_orders(order: Order, taken: str) -> None:
             schedule.close(company)
 
     assert seen == taken
-
-
-def test_a_lane_that_rests_is_not_asked_before_a_call_of_its_own_is_back() -> None:
-    """With three places in a company and nothing to send, it would else be asked for ever."""
-    schedule = Schedule({Company("A"): 3}, Budget([], offset=0.0), per_company=lambda _: 3)
-    assert [schedule.take(0.0), schedule.take(0.0)] == ["A", "A"]
-    schedule.give_back(Company("A"))
-    schedule.rest(Company("A"))
-
-    assert schedule.take(0.0) is None
-    schedule.settled(Company("A"), 1.0, 1)
-    assert schedule.take(1.0) == "A"
