@@ -79,7 +79,7 @@ class Book:
     def _replay(self) -> None:
         plain: Counter[tuple[Company, int]] = Counter()
         # a million calls of one row each are the longest that there is to read
-        for chunk in self._journal.replay_chunks():
+        for chunk in self._journal.replay_many():
             if not self._replay_plain(chunk, plain):
                 for entry in map(Entry._make, chunk):
                     if entry.outcome != 0 and (entry.outcome is not None or entry.form != LOOK_UP):

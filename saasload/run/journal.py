@@ -169,10 +169,10 @@ class Journal:
 
     def replay(self) -> Iterator[Entry]:
         """Tell what every call came to, in the order they left."""
-        for chunk in self.replay_chunks():
+        for chunk in self.replay_many():
             yield from map(Entry._make, chunk)
 
-    def replay_chunks(self) -> Iterator[Sequence[tuple[Any, ...]]]:
+    def replay_many(self) -> Iterator[Sequence[tuple[Any, ...]]]:
         """Tell the same some thousands at a time, as tuples of what an Entry holds."""
         with self._reading():
             found = self._connection.execute(_REPLAY, (self._after,))
