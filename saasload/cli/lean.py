@@ -18,7 +18,7 @@ from typing import Any
 _UNUSED = ("numpy", "httpx._main")
 
 _MANY = 100_000
-_USUAL = gc.get_threshold()
+_SELDOM = (20_000, 20, 20)
 _program = False
 
 
@@ -55,7 +55,7 @@ def imports() -> Iterator[None]:
         for name in hidden:
             del sys.modules[name]
         gc.freeze()  # all this stays to the end: no collection has to look through it
-        gc.set_threshold(*_USUAL)
+        gc.set_threshold(*_SELDOM)  # a load makes tuples by the hundred, and hardly any rings of them
         gc.enable()
 
 
