@@ -8,6 +8,7 @@ for a limit or a back-off holds no place there.
 from collections.abc import Mapping, Sequence
 
 import anyio
+from anyio.abc import TaskGroup
 
 from saasload.budget import Ticket, Wait
 from saasload.errors import RunFolderError
@@ -48,8 +49,9 @@ class Driver:
     async def run(self) -> None:
         """Send until nothing is left to send, or `stop` was called."""
         async with anyio.create_task_group() as tasks:
-            for _ in range(min(self._parallelism.ceiling, len(self._lanes) * self._terms.per_company)):
-                tasks.start_soon(self._work)
+            workers = min(self._parallelism.ceiling, len(self._lanes) * self._terms.per_company)
+            if workers:
+                tasks.start_soon(self._begin, tasks, workers)
 
     def stop(self, reason: str, note: Note) -> None:
         """Admit no further call; those on the wire come to their end."""
@@ -69,6 +71,12 @@ class Driver:
         ]
 
     # Who does what: a worker finds a call and settles it, or rests until there is something to do.
+
+    async def _begin(self, tasks: TaskGroup, workers: int) -> None:
+        """Start one worker after another: the first calls are on their way while the next are being encoded."""
+        if workers > 1:
+            tasks.start_soon(self._begin, tasks, workers - 1)
+        await self._work()
 
     async def _work(self) -> None:
         schedule = self._schedule

@@ -14,8 +14,10 @@ from types import ModuleType
 from typing import Any
 
 # numpy: pyarrow takes it along where it is installed (60 ms); a load has no arrays of it.
+# pyarrow's file systems of several clouds, each with a client library of its own (8 ms).
 # httpx._main: httpx's own command line, with click, rich and pygments (60 ms).
-_UNUSED = ("numpy", "httpx._main")
+_CLOUDS = ("pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs", "pyarrow._s3fs")
+_UNUSED = ("numpy", "httpx._main", *_CLOUDS)
 
 _MANY = 100_000
 _SELDOM = (20_000, 20, 20)

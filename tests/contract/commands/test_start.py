@@ -9,7 +9,19 @@ import pytest
 from saasload.cli import lean
 from saasload.transport.network import Network, tls_context
 
-UNUSED = ("numpy", "rich", "click", "pygments", "lxml", "redis", "requests", "duckdb", "matplotlib", "scipy")
+UNUSED = (
+    "numpy",
+    "rich",
+    "click",
+    "pygments",
+    "lxml",
+    "redis",
+    "requests",
+    "duckdb",
+    "matplotlib",
+    "scipy",
+    "pyarrow._s3fs",
+)
 
 
 def program(code: str) -> str:
@@ -32,7 +44,7 @@ def test_a_load_imports_nothing_that_it_does_not_use() -> None:
     assert program(f"print(sorted(set({UNUSED}) & set(sys.modules)))") == "[]"
 
 
-@pytest.mark.parametrize("name", ["numpy", "httpx._main", "pyarrow.vendored.docscrape"])
+@pytest.mark.parametrize("name", ["numpy", "httpx._main", "pyarrow.vendored.docscrape", "pyarrow._hdfs"])
 def test_what_was_left_out_can_be_imported_later(name: str) -> None:
     """Leaving out is for the imports of a load only."""
     assert program(f"import importlib; print(importlib.import_module({name!r}).__name__)") == name
