@@ -21,8 +21,10 @@ from saasload.profile import Mode
 from saasload.run.report import ExitCode
 from saasload.sample import write_sample
 
+MOST_KILLS = 6
 MOST_RESUMES = 60
 ROUND_S = 300.0
+ROWS_PER_CALL = 20
 _MODES: tuple[Mode, ...] = ("insert", "batch", "xml")
 
 # Each is rare enough to let a load end, and common enough to be met in every round.
@@ -167,12 +169,12 @@ class _Player:
         """Run until a process ends by itself with nothing left to do; return what went wrong otherwise."""
         begin = [
             "push", str(source), "--to", url, "--profile", "mock-unlimited", "--mode", self.mode, "--run", "chaos",
-            "--rows-per-call", "1" if self.mode == "insert" else "20", "--deadline-s", "5",
+            "--rows-per-call", "1" if self.mode == "insert" else str(ROWS_PER_CALL), "--deadline-s", "5",
         ]  # fmt: skip
         arguments: Sequence[str] = begin
         until = time.monotonic() + ROUND_S
         while self.resumes <= MOST_RESUMES and time.monotonic() < until:
-            code, words = self._once(arguments)
+            code, words = self._once(arguments, url)
             if code in {ExitCode.ACCEPTED, ExitCode.SOME_REJECTED}:
                 return ""
             if code >= 0 and code not in {ExitCode.STOPPED_EARLY, ExitCode.IN_DOUBT}:
@@ -184,20 +186,28 @@ class _Player:
             self.resumes += 1
         return "not done in time"
 
-    def _once(self, arguments: Sequence[str]) -> tuple[int, str]:
+    def _once(self, arguments: Sequence[str], url: str) -> tuple[int, str]:
         """Run one process, killed at a moment drawn from the seed, if it lasts as long."""
         command = [sys.executable, "-m", "saasload", *arguments, "--runs", "runs", "--quiet"]
-        moment = self.rng.uniform(0.3, 4.0) if self.kills < 6 else ROUND_S
         errors = self.folder / "errors.txt"
         with errors.open("wb") as sink:
             process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=sink)
-            try:
-                code = process.wait(timeout=moment)
-            except subprocess.TimeoutExpired:
+            if not (self._ends_first(process, url) if self.kills < MOST_KILLS else _ended(process, ROUND_S)):
                 self.kills += 1
                 process.kill()
-                code = process.wait()
+            code = process.wait()
         return code, errors.read_text(errors="replace").strip()
+
+    def _ends_first(self, process: "subprocess.Popen[bytes]", url: str) -> bool:
+        """Wait for a moment of the process's start, or for so many calls more; True where it ends before."""
+        if self.rng.random() < 0.2:
+            return _ended(process, self.rng.uniform(0.0, 0.6))
+        calls = self.plan.rows if self.mode == "insert" else self.plan.rows / ROWS_PER_CALL
+        until = _calls(url) + self.rng.uniform(0.0, 0.7) * calls
+        while _calls(url) < until:
+            if _ended(process, 0.01):
+                return True
+        return _ended(process, self.rng.uniform(0.0, 0.02))
 
     def _audit(self, url: str) -> tuple[int, int, int]:
         """Compare the ledger with the source, and the files with the ledger."""
@@ -228,6 +238,19 @@ def _mock(scenario: Path, time_scale: float) -> Iterator[str]:
     finally:
         server.kill()
         server.communicate()
+
+
+def _ended(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """Wait for the end of a process, for so long; tell whether it came."""
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _calls(url: str) -> int:
+    return sum(company["calls"] for company in _json(f"{url}/_mock/stats")["companies"].values())
 
 
 def _json(url: str) -> Any:
