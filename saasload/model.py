@@ -22,6 +22,9 @@ class RowStatus(IntEnum):
     NOT_ATTEMPTED = 5
     IN_DOUBT = 6
 
+    # An enum's own hash is that of its name, worked out in Python at each look into a count of rows.
+    __hash__ = int.__hash__
+
     @property
     def accepted(self) -> bool:
         """Whether the target holds the row now."""
