@@ -6,11 +6,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench import idle, memory, peers, resume, zero
+from bench import idle, journal, memory, peers, resume, zero
 from bench.machine import ROOT, Tell, describe, module, run
 from bench.tables import table, write_between
 
-SECTIONS = ("zero", "peers", "memory", "resume", "policy", "idle")
+SECTIONS = ("zero", "journal", "peers", "memory", "resume", "policy", "idle")
 MODES = ("insert", "batch", "xml")
 PAGE = ROOT / "docs" / "performance.md"
 
@@ -39,7 +39,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure saasload on this machine.")
     parser.add_argument("--only", action="append", choices=SECTIONS, help="a section; repeatable (default: all)")
     parser.add_argument(
-        "--mode", action="append", choices=MODES, help="a mode of section zero; repeatable (default: all)"
+        "--mode", action="append", choices=MODES, help="a mode of sections zero and journal; repeatable (default: all)"
     )
     parser.add_argument("--repeats", type=int, default=5, help="runs of each contender (default: %(default)s)")
     parser.add_argument(
@@ -53,15 +53,15 @@ def _options() -> argparse.Namespace:
 
 
 def _command(name: str, options: argparse.Namespace) -> str:
-    modes = "".join(f" --mode {mode}" for mode in options.mode or ()) if name == "zero" else ""
+    modes = "".join(f" --mode {mode}" for mode in options.mode or ()) if name in {"zero", "journal"} else ""
     return f"python -m bench --only {name}{modes} --repeats {options.repeats} --rows {options.rows}"
 
 
 def _section(name: str, folder: Path, options: argparse.Namespace, tell: Tell) -> str:
     match name:
-        case "zero":
-            modes = options.mode or MODES
-            return zero.measure(folder, rows=options.rows, repeats=options.repeats, modes=modes, tell=tell)
+        case "zero" | "journal":
+            measure = zero.measure if name == "zero" else journal.measure
+            return measure(folder, rows=options.rows, repeats=options.repeats, modes=options.mode or MODES, tell=tell)
         case "peers":
             return peers.measure(folder, repeats=options.repeats, tell=tell)
         case "memory":

@@ -17,7 +17,8 @@ from multiprocessing import Pool
 from bench.concurrency_sim import SCENARIOS, Controller, Result, Scenario, Simulation
 from bench.tables import table
 from saasload.model import Company
-from saasload.policy.concurrency import Concurrency, Reply, Seen, Ticket
+from saasload.policy.concurrency import Concurrency, Reply, Ticket
+from saasload.policy.concurrency_level import Seen
 
 FIXED = (1, 2, 4, 6, 8, 10, 12, 16, 24, 32, 64, 100)
 START = 10

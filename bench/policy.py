@@ -74,7 +74,7 @@ def _nothing_ready(profile: PlatformProfile) -> Callable[[], None]:
 
 def _journal(folder: Path) -> Callable[[], None]:
     """Write calls as ten workers do: ten announced in one commit, ten settled in the next."""
-    journal = create_journal(Path(tempfile.mkdtemp(dir=folder)))
+    journal = create_journal(Path(tempfile.mkdtemp(dir=folder)), {})
     company, outcomes = Company("1001"), all_rows([1], RowStatus.CREATED)
 
     def decide() -> None:

@@ -30,7 +30,8 @@ def _engine(parallel: int) -> Command:
     return lambda made, url, mode: push(made.file, url, mode, "--parallel", parallel, "--runs", made.file.parent)
 
 
-def _ready(name: str, parallel: int) -> Command:
+def ready(name: str, parallel: int) -> Command:
+    """Make the command of a client that sends ready-made requests."""
     return lambda made, url, mode: module(f"clients.{name}", url, mode, made.ready, "--parallel", parallel)
 
 
@@ -41,9 +42,9 @@ def _plain(name: str) -> Command:
 CONTENDERS: Mapping[str, Command] = {
     "saasload, --parallel 10": _engine(10),
     "saasload, --parallel 100": _engine(100),
-    YARDSTICK: _ready("same_transport", 10),
-    "(a) with 100 in flight": _ready("same_transport", 100),
-    "(b) bare sockets, ready-made bytes, 10 connections": _ready("raw_socket", 10),
+    YARDSTICK: ready("same_transport", 10),
+    "(a) with 100 in flight": ready("same_transport", 100),
+    "(b) bare sockets, ready-made bytes, 10 connections": ready("raw_socket", 10),
     "(c) requests, 10 threads": _plain("requests_threads"),
     "(c) httpx, gather and Semaphore(10)": _plain("httpx_gather"),
 }
@@ -73,7 +74,7 @@ def measure(folder: Path, *, rows: int, repeats: int, modes: Sequence[str], tell
     for make in (_mock, Server.sink):
         for mode in modes:
             count = {"insert": rows // 20, "xml": rows // 2}.get(mode, rows)
-            made = _inputs(folder, mode, count)
+            made = inputs(folder, mode, count)
             with make() as server:
                 found, wrong, start_s = _repeats(server, made, mode, count, repeats, tell)
             parts.append(f"**{mode}, {count:,} rows, {server.name}** (start-up of saasload: {start_s:.2f} s CPU)")
@@ -85,7 +86,8 @@ def _mock() -> Server:
     return Server.mock("fast")
 
 
-def _inputs(folder: Path, mode: str, rows: int) -> Input:
+def inputs(folder: Path, mode: str, rows: int) -> Input:
+    """Make what a mode's loads need, if it is not there."""
     made = Input(folder / f"rows-{rows}.parquet", folder / f"ready-{mode}-{rows}.json", folder / "rows-1.parquet")
     for file, count in ((made.file, rows), (made.one_row, 1)):
         if not file.exists():
