@@ -155,7 +155,7 @@ class Load:
             language = Language(CompanyFormat(prepared.wire), prepared.look_up)
         recorder = self.observer.recording(self.book, prepared, self.clock)
         outside = Outside(send, self.clock, recorder, budget, header_spec(prepared.profile), rng)
-        lanes = [self._lane(company) for company in left]
+        lanes = [self._lane(company, len(left)) for company in left]
         self.driver = driver = Driver(lanes, schedule, language, self._terms(self.parallelism), outside)
         live = Live(
             rows=self.spool.index.rows,
@@ -197,9 +197,9 @@ class Load:
             csrf=profile.csrf,
         )
 
-    def _lane(self, company: Company) -> Lane:
+    def _lane(self, company: Company, lanes: int) -> Lane:
         prepared = self.prepared
-        rows = SpooledRows(prepared, self.spool, company, self.book.statuses)
+        rows = SpooledRows(prepared, self.spool, company, self.book.statuses, lanes)
         rule = prepared.entity.in_doubt.get(prepared.mode)
         doubts = Doubts(company, rows, rule, prepared.look_up)
         # That a call is sent once more says that it creates or updates by key.

@@ -13,18 +13,28 @@ from saasload.wire.cut import cut
 from saasload.wire.render import render, tables
 from saasload.wire.values import Plain
 
-CHUNK_ROWS = 500
-"""Rows encoded at once: with fewer, Arrow's own start for each column shows; more would only be more to hold."""
+MOST_ROWS, FEWEST_ROWS, HELD_ROWS = 1_000, 50, 50_000
+"""Rows encoded at once: with few, Arrow's own start for each column shows, and what is encoded is held until it is
+sent, in every lane. So they are fewer where there are many lanes: no more than HELD_ROWS in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpooledRows:
-    """Cuts a company's spooled rows into calls; `statuses` tells which rows have an outcome already."""
+    """Cuts a company's spooled rows into calls; `statuses` tells which rows have an outcome already.
+
+    `lanes` is how many companies do so beside each other.
+    """
 
     prepared: Prepared
     spool: Spool
     company: Company
     statuses: bytearray
+    lanes: int = 1
+
+    @property
+    def chunk_rows(self) -> int:
+        """How many rows are encoded at once."""
+        return min(MOST_ROWS, max(FEWEST_ROWS, HELD_ROWS // self.lanes))
 
     def fresh(self) -> Iterator[Call | Outcomes]:
         """Cut the rows that have no outcome yet into calls."""
@@ -38,7 +48,7 @@ class SpooledRows:
         """Tell what is sent for some rows: the natural key, and the value of each field."""
         key = self.prepared.entity.key
         found = {}
-        for table in tables(self._chosen(rows), self.prepared.fields, CHUNK_ROWS):
+        for table in tables(self._chosen(rows), self.prepared.fields, self.chunk_rows):
             names = [column.name for column in table.columns]
             for row, values in zip(table.rows, zip(*(c.values for c in table.columns), strict=True), strict=True):
                 sent = dict(zip(names, values, strict=True))
@@ -71,7 +81,7 @@ class SpooledRows:
         key = self.prepared.entity.key
         if key not in self.prepared.fields or not rows:
             return
-        for table in tables(self._chosen(rows), {key: self.prepared.fields[key]}, CHUNK_ROWS):
+        for table in tables(self._chosen(rows), {key: self.prepared.fields[key]}, self.chunk_rows):
             for column in table.columns:
                 for row, value in zip(table.rows, column.values, strict=True):
                     if value is not None and str(value):
@@ -83,8 +93,8 @@ class SpooledRows:
 
     def _calls(self, batches: Iterator[Any]) -> Iterator[Call | Outcomes]:
         wire, key = self.prepared.wire, self.prepared.entity.key
-        chunk = max(CHUNK_ROWS, wire.max_rows)
-        fragments = render(batches, self.company, wire, self.prepared.fields, key=key, chunk_rows=chunk)
+        chunk_rows = max(self.chunk_rows, wire.max_rows)
+        fragments = render(batches, self.company, wire, self.prepared.fields, key=key, chunk_rows=chunk_rows)
         return cut(
             fragments, self.company, max_rows=wire.max_rows, max_bytes=wire.max_bytes, overhead=wire.overhead
         )  # fmt: skip
