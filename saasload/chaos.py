@@ -177,7 +177,9 @@ class _Player:
             code, words = self._once(arguments, url)
             if code in {ExitCode.ACCEPTED, ExitCode.SOME_REJECTED}:
                 return ""
-            if code >= 0 and code not in {ExitCode.STOPPED_EARLY, ExitCode.IN_DOUBT}:
+            # The list of companies is asked for some times only; whoever is told to try again later does.
+            later = code == ExitCode.USAGE and words.endswith("try again later")
+            if code >= 0 and not later and code not in {ExitCode.STOPPED_EARLY, ExitCode.IN_DOUBT}:
                 return f"exit code {code}: {words}"
             if "Traceback" in words:
                 return f"a traceback: {words[-300:]}"
