@@ -93,7 +93,7 @@ class Concurrency:
     def __init__(self, start: int, ceiling: int, rng: random.Random, *, per_company: int = 1) -> None:
         """Start from a hint; `ceiling` and `per_company` are never exceeded."""
         start = max(1, min(start, ceiling))
-        self._target = Level(start, ceiling, Knee(ceiling), size=max(FEWEST, start))
+        self._target = Level(start, ceiling, Knee(ceiling), start=start, size=max(FEWEST, start))
         self._per_company = per_company
         self._companies: dict[Company, Level] = {}
         self._work = Work()

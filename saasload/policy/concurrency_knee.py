@@ -23,9 +23,13 @@ PRIOR_VARIANCE = 0.03
 PRIOR_WEIGHT = 6.0
 """Jitter assumed before any was seen (a sigma of 0.17), and the number of replies that this is worth."""
 
-DIRECTION = 1.0
+DIRECTION = 0.5
 """How much better than a line that rises all the way a hinge must fit, in variances: little, for to see no flat
 part where there is one costs throughput."""
+
+TIE = 1e-6
+"""Scatters this close are equal: a corner on a bin fits as well with the bin on either side, and the last bits of a
+float must not choose."""
 
 
 class Shape(Enum):
@@ -131,7 +135,7 @@ class Knee:
             corner = min(max(low.mean - high.mean, before), behind)
             mean = (low.level + high.level + corner * high.weight) / (low.weight + high.weight)
             scatter = low.scatter(mean) + high.scatter(mean - corner)
-            if scatter < best:
+            if scatter < (1 - TIE) * best:
                 best, knee, service = scatter, corner, mean
                 error = 1 / low.weight + 1 / high.weight
         return _judge(bins, everything, (flat, rising, best), (knee, service, error), evidence)

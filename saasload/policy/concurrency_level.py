@@ -30,7 +30,9 @@ FIRST_EVIDENCE = 12.0
 of replies, must not hold a load below its knee: it takes more to convince."""
 
 SURPRISE = 0.26
-"""Replies that are off by a factor of 1.3 (in logs), and by three standard errors, are news."""
+SURE = 4.0
+"""Replies that are off by a factor of 1.3 (in logs), and by so many standard errors, are news. At three, a load of a
+hundred rounds under large jitter forgets all it knows for nothing."""
 
 LOUDEST = 1.4
 """No single reply counts as more than four times off."""
@@ -50,6 +52,12 @@ DOUBT = 1.5
 WIDEST = 0.4
 """Standard errors by which the knee is taken for higher than it seems, up to a factor of 1.5: a call too many
 waits and costs next to nothing, a place left idle costs all it could do, and is never missed."""
+
+LARGE_JITTER = 0.06
+LARGE_DOUBT = 3.5
+LARGE_WIDEST = 1.1
+"""Where the variance is above this (a sigma of 0.25), a few lucky calls look like a knee far too low. So it takes more
+standard errors, up to a factor of 3, to hold fewer calls than at the start; never for more than at the start."""
 
 CUT = 0.7
 """What is left of a limit after it was refused: between Reno's 0.5 and Vector's 0.9."""
@@ -86,6 +94,9 @@ class Level:
     allowed: float = math.inf
     quiet: int = 0
     pushed: set[Company] = field(default_factory=set)
+
+    start: int = 1
+    """The hint it began with."""
 
     size: float = FEWEST
     """How many of a round's calls it takes to know its mean."""
@@ -145,7 +156,7 @@ class Level:
         if self.compared < FEWEST or self.fit is None or self.searching:
             return 0.0
         mean, fit = self.off / self.compared, self.fit
-        chance = 3 * math.sqrt(fit.variance / self.compared + fit.error**2)
+        chance = SURE * math.sqrt(fit.variance / self.compared + fit.error**2)
         return mean if abs(mean) > max(SURPRISE, chance) else 0.0
 
     def next_turn(self, limit: int) -> None:
@@ -189,13 +200,20 @@ class Level:
                 gain = PROBE_GAIN if not self.searching else SEARCH_GAIN if self.turn else FIRST_GAIN
                 return max(self.limit + 1.0, gain * math.exp(fit.highest)), "no queue so far"
             case Shape.RISING:
-                return DIP * math.exp(fit.lowest), "all of it queues"
+                # One lone early call with few in flight may be the lowest: no lower than a dip from here.
+                return DIP * max(self.limit, math.exp(fit.lowest)), "all of it queues"
             case Shape.UNKNOWN:
                 return self._look(fit)
             case Shape.KNEE:
                 self.searching = False
-                doubt = min(DOUBT * fit.error, WIDEST)
-                return math.exp(fit.knee + doubt) + SPARE, f"more than {math.exp(fit.knee):.1f} queue"
+                return self._above(fit), f"more than {math.exp(fit.knee):.1f} queue"
+
+    def _above(self, fit: Fit) -> float:
+        """Return the knee and what doubt adds to it: more of that, up to the start, where jitter is large."""
+        wanted = math.exp(fit.knee + min(DOUBT * fit.error, WIDEST)) + SPARE
+        if fit.variance <= LARGE_JITTER or wanted >= self.start:
+            return wanted
+        return min(self.start, math.exp(fit.knee + min(LARGE_DOUBT * fit.error, LARGE_WIDEST)) + SPARE)
 
     def _look(self, fit: Fit) -> tuple[float, str]:
         """Try the other end where too little is known: more after fewer, and fewer after more."""
