@@ -138,8 +138,8 @@ class OAuthSpec(_Strict):
 class CsrfSpec(_Strict):
     """A token against forgery that each call which changes something has to show."""
 
-    lasts_s: PositiveFloat = 1800.0
-    """How long it opens, in mock seconds."""
+    lasts_s: NonNegativeFloat = 1800.0
+    """How long it opens, in mock seconds; 0 is a target that takes none."""
     lasts_calls: NonNegativeInt = 0
     """For how many calls; 0 for as many as come."""
 

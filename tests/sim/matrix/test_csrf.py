@@ -93,7 +93,7 @@ def test_a_token_that_gets_old_in_mid_run_is_renewed(mode: str, per_company: int
 @pytest.mark.parametrize("mode", MODES)
 def test_a_target_that_takes_no_token_stops_the_run_which_goes_on_when_it_does(mode: str, tmp_path: Path) -> None:
     """A fresh one is tried once; then it is said in one line, and nothing is in doubt."""
-    stage, line = watched(tmp_path, mode, "lasts_s = 0.000001")
+    stage, line = watched(tmp_path, mode, "lasts_s = 0")
 
     report = stage.push(profile=str(tmp_path / "own.toml"), parallel=1)
 
