@@ -15,7 +15,7 @@ import anyio
 from pydantic import ValidationError
 
 from saasload.contact import Surroundings, clock_of, connected, first_contact, open_budget
-from saasload.errors import RunFolderError, UsageError
+from saasload.errors import NoRoomError, RunFolderError, UsageError
 from saasload.job import EMBEDDED, Job
 from saasload.load import Live, Load, settle_refused
 from saasload.model import Company, Reply, RowStatus
@@ -23,9 +23,9 @@ from saasload.prepare import Prepared, prepare
 from saasload.profile import Mode, PlatformProfile, load_profile
 from saasload.run.book import Book, Times
 from saasload.run.files import write_row_files
-from saasload.run.folder import find_run, make_run_folder, new_run_id
+from saasload.run.folder import find_run, kept_for_room, make_run_folder, new_run_id
 from saasload.run.history import is_open, latest_paces, latest_parallel
-from saasload.run.journal import Journal, create_journal, open_journal
+from saasload.run.journal import FILE, Journal, create_journal, open_journal
 from saasload.run.lock import run_lock
 from saasload.run.report import Report
 from saasload.source.base import Source
@@ -62,10 +62,11 @@ async def push(job: Job, around: Surroundings | None = None) -> Report:
     with run_lock(folder):
         try:
             facts = {"job": job.facts(), "profile": profile.model_dump(mode="json"), "state": "begun"}
-            with contextlib.closing(create_journal(folder, facts)) as journal:
+            with contextlib.closing(create_journal(folder, facts)) as journal, kept_for_room(folder):
                 return await _Run(prepared, folder, journal, around).load(source)
-        except BaseException:
-            if not (folder / SPOOL).exists():
+        except BaseException as error:
+            begun = isinstance(error, NoRoomError) and (folder / FILE).exists()
+            if not begun and not (folder / SPOOL).exists():
                 shutil.rmtree(folder, ignore_errors=True)
             raise
 
@@ -99,7 +100,7 @@ async def resume(runs: Path, run: str | None, how: Resume | None = None, around:
     folder = find_run(runs, run, is_open)
     with run_lock(folder):
         journal = open_journal(folder)
-        with contextlib.closing(journal):
+        with contextlib.closing(journal), kept_for_room(folder):
             facts = journal.facts()
             job, profile = _remembered(folder, facts, how)
             spooled = folder / str(facts.get("spool", SPOOL))

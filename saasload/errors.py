@@ -11,7 +11,8 @@ SaasloadError
 │   ├── NoTokenError        the target takes no token of ours against forgery: nothing was executed, nothing can be
 │   └── InDoubtError        it may have been applied: look before sending again
 ├── DecodeError             a reply that cannot be read; its rows are in doubt
-└── RunFolderError          the run folder cannot be written or read
+└── RunFolderError          the run folder cannot be written or read                        (exit 2 at start, 3 later)
+    └── NoRoomError         the disk is full: what was begun stays, and goes on with room   (exit 3)
 """
 
 
@@ -71,3 +72,7 @@ class DecodeError(SaasloadError):
 
 class RunFolderError(SaasloadError):
     """The run folder cannot be written or read."""
+
+
+class NoRoomError(RunFolderError):
+    """The disk is full; the run has begun, and goes on once there is room."""

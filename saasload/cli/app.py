@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from saasload.cli import experiments, history, load, planning, practice
-from saasload.errors import SaasloadError
+from saasload.errors import NoRoomError, SaasloadError
 
 # typer brings its own copy of click since 0.20, so click's classes are taken from where typer has them.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _said("interrupted before anything was sent", INTERRUPTED)
     except SaasloadError as error:
-        return _said(str(error), USAGE)
+        return _said(str(error), STOPPED_EARLY if isinstance(error, NoRoomError) else USAGE)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STOPPED_EARLY

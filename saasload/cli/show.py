@@ -1,6 +1,7 @@
 """What a person sees of a load: progress while it runs, then a summary. All on stderr."""
 
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,8 +75,13 @@ class Screen:
             self.say(progress_words(live))
 
     def summary(self, report: Report) -> None:
-        """Show what came of it: a table of companies that ended alike, the totals, and what to do next."""
+        """Show what came of it: a table of companies that ended alike, the totals, and what to do next.
+
+        A quiet screen says only of a run that is not done why, and how it goes on.
+        """
         if self._quiet:
+            if report.exit_code >= ExitCode.STOPPED_EARLY:
+                sys.stderr.write(f"saasload: {last_word(report)}\n")
             return
         from rich.table import Table  # noqa: PLC0415 the same
 
@@ -184,6 +190,12 @@ def summary_lines(report: Report) -> list[str]:
         )
     lines.append(f"files: {report.folder}/")
     return lines
+
+
+def last_word(report: Report) -> str:
+    """Say in one line why a run is not done, and how it goes on."""
+    why = f"stopped early: {report.stopped}" if report.stopped else f"{counted(report.in_doubt, 'row')} in doubt"
+    return f"{why}; go on with: {_resume_command(report)}"
 
 
 def _resume_command(report: Report) -> str:

@@ -3,11 +3,12 @@
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from saasload.errors import RunFolderError, UsageError
+from saasload.errors import NoRoomError, RunFolderError, UsageError
 from saasload.names import nearest
 from saasload.run.journal import FILE as JOURNAL
 
@@ -75,3 +76,13 @@ def make_run_folder(runs: Path, run: str) -> Path:
         message = f"{folder}: cannot be written: {os.strerror(error.errno or 0).lower()}; choose another with --runs"
         raise RunFolderError(message) from error
     return folder
+
+
+@contextmanager
+def kept_for_room(folder: Path) -> Iterator[None]:
+    """Say of a run that a full disk stops how it goes on."""
+    try:
+        yield
+    except NoRoomError as error:
+        message = f"{error}; make room, then go on with it: saasload resume {folder.name}"
+        raise NoRoomError(message) from error

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import orjson
 import pyarrow as pa
 
-from saasload.errors import RunFolderError
+from saasload.errors import NoRoomError, RunFolderError
 from saasload.model import Company, Note, Outcomes
 
 VERSION = 2
@@ -248,8 +248,7 @@ class Journal:
     def last_call(self) -> int:
         """Tell the number of the last call, 0 where none ever left."""
         # A full disk may have kept the second half of a call and not the first.
-        ((found,),) = self._select(_LAST)
-        return int(found)
+        return int(next(self._select(_LAST))[0])
 
     def close(self) -> None:
         """Close the file."""
@@ -274,7 +273,7 @@ def create_journal(folder: Path, facts: Mapping[str, object]) -> Journal:
             _sync_names(place)
         return Journal(path, _connect(path))
     except (sqlite3.Error, OSError) as error:
-        raise _failed(path, error) from error
+        raise RunFolderError(_words(path, error)) from error  # also where it is full: nothing has begun
 
 
 def open_journal(folder: Path) -> Journal:
@@ -333,12 +332,17 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _damaged(path: Path, how: str) -> RunFolderError:
-    line = " ".join(how.split())[:200]
-    return RunFolderError(f"{path}: damaged ({line}); the target alone knows what was booked, look there first")
+    how = " ".join(how.split())[:200]
+    return RunFolderError(f"{path}: damaged ({how}); the target alone knows what was booked, look there first")
 
 
 def _failed(path: Path, error: Exception) -> RunFolderError:
-    return RunFolderError(f"{path}: {str(error).splitlines()[0].lower()}")
+    kind = NoRoomError if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL else RunFolderError
+    return kind(_words(path, error))
+
+
+def _words(path: Path, error: Exception) -> str:
+    return f"{path}: {str(error).splitlines()[0].lower()}"
 
 
 @functools.cache
@@ -360,8 +364,7 @@ def _fact_values(facts: Mapping[str, object]) -> list[tuple[str, str]]:
 
 
 def _settled_values(record: Settled) -> tuple[object, ...]:
-    head = (record.no, record.status, record.ms, record.note or None)
-    outcomes = record.outcomes
+    head, outcomes = (record.no, record.status, record.ms, record.note or None), record.outcomes
     if outcomes is None or not len(outcomes):
         return (*head, _NOTHING, None, None, None)
     if len(outcomes) == 1:

@@ -4,6 +4,7 @@ Each record batch of the file is rows of one company, or rows refused for one re
 has no rows: it carries the index of the others, so that the file alone is enough to go on in another process.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saasload.errors import RunFolderError
+from saasload.errors import NoRoomError, RunFolderError
 from saasload.model import ROW_COLUMN
 from saasload.source.base import BATCH_ROWS, Source, SourceBatch
 from saasload.source.partition import Assign, Refused
@@ -25,6 +26,7 @@ BUFFER_ROWS = 1 << 16
 BUFFER_BYTES = 32 << 20
 
 _VERSION = 1
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _INDEX = b"saasload.index"
 _PROBLEMS = b"saasload.problems"
 _WRITE_BYTES = 1 << 20
@@ -118,8 +120,10 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"{path}: cannot be written: {error.strerror or str(error).splitlines()[0]}"
-        raise RunFolderError(message) from error
+        # Arrow's own words say the reason twice
+        reason = os.strerror(error.errno).lower() if error.errno else str(error).splitlines()[0]
+        kind = NoRoomError if error.errno in _NO_ROOM else RunFolderError
+        raise kind(f"{path}: cannot be written: {reason}") from error
 
 
 def _to_disk(path: Path) -> None:

@@ -48,22 +48,38 @@ def fill(folder: Path, *, leave: int) -> Path:
     return ballast
 
 
-def test_a_disk_that_is_full_before_the_spool_ends_with_2_and_leaves_nothing(
+def test_a_disk_that_fills_up_while_spooling_stops_the_run_and_it_goes_on_with_room(
     place: Place, serve: Callable[..., Server], small_disk: Path
 ) -> None:
-    """Nothing was sent: one line, exit code 2, no half a spool; with room the same push works."""
+    """Nothing was sent: one line, exit code 3, no half a spool; the run says how it goes on, and does."""
     server = serve()
-    write_sample(place.folder / "rows.parquet", rows=20_000, companies=3)
+    write_sample(place.folder / "rows.parquet", rows=1_500, companies=3)
     ballast = fill(small_disk, leave=200_000)
 
     ran = place.run(*PUSH, *to(server, "xml", per_call=100))
 
-    assert (ran.code, len(ran.lines)) == (2, 1)
+    assert (ran.code, len(ran.lines)) == (3, 1)
     assert "no space left" in ran.err.lower()
+    assert "make room, then go on with it: saasload resume run" in ran.err
     assert server.booked() == (0, 0)
+    assert not list((small_disk / "run").glob("spool*"))
+    ballast.unlink()
+    again = place.run(*RESUME)
+    assert (again.code, again.report["accepted"], server.booked()) == (0, 1_500, (1_500, 0))
+
+
+def test_a_disk_without_room_for_a_journal_begins_no_run(
+    place: Place, serve: Callable[..., Server], small_disk: Path
+) -> None:
+    """Exit code 2, one line, no folder left; with room the same push works."""
+    server = serve()
+    ballast = fill(small_disk, leave=0)
+
+    ran = place.run(*PUSH, *to(server))
+
+    assert (ran.code, len(ran.lines), server.booked()) == (2, 1, (0, 0))
     assert [path.name for path in small_disk.iterdir()] == ["ballast"]
     ballast.unlink()
-    write_sample(place.folder / "rows.parquet", rows=120, companies=3)
     assert place.run(*PUSH, *to(server)).code == 0
 
 

@@ -157,6 +157,20 @@ def test_quiet_says_nothing(bare_place: Place, serve: Callable[..., Any], custom
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
+def test_quiet_says_why_a_load_is_not_done(
+    saasload: Callable[..., Any], serve: Callable[..., Any], workplace: Path
+) -> None:
+    """One line on stderr, with the command that goes on; the exit code alone would leave a person guessing."""
+    server = serve("fast", time_scale=1.0)
+    (workplace / "rows.csv").write_text("Code,Name\n" + "".join(f"{row},\n" for row in range(9)) + "9,Nine\n")
+
+    ran = saasload("push", "rows.csv", "--to", server.url, *UNLIMITED, "--max-errors", "1", "--quiet")
+
+    assert (ran.code, len(ran.lines)) == (3, 1)
+    assert ran.err.startswith("saasload: stopped early: ")
+    assert "go on with: saasload resume " in ran.err
+
+
 def test_push_with_plan_says_what_the_load_will_take_and_sends_nothing(
     saasload: Callable[..., Any], serve: Callable[..., Any], customers: Path, workplace: Path
 ) -> None:

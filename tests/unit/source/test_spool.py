@@ -241,7 +241,7 @@ def test_a_folder_in_the_way_is_said(path: Path) -> None:
     """The file cannot take the name of a folder."""
     path.mkdir()
 
-    with pytest.raises(RunFolderError, match="cannot be written: Is a directory"):
+    with pytest.raises(RunFolderError, match="cannot be written: is a directory"):
         write_spool(Rows(["A"]), path, by_column())
     assert list(path.parent.iterdir()) == [path]
 
